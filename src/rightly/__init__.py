@@ -1,0 +1,1 @@
+"""Rightly: how likely is each prediction to be right?"""
