@@ -1,1 +1,15 @@
 """Rightly: how likely is each prediction to be right?"""
+
+from rightly import losses as losses
+from rightly import metrics as metrics
+from rightly.calibrators import CALIBRATORS as CALIBRATORS
+from rightly.calibrators import Calibrator as Calibrator
+from rightly.calibrators import NotFittedError as NotFittedError
+from rightly.calibrators import calibrator as calibrator
+from rightly.calibrators import load_calibrator as load_calibrator
+from rightly.predictions import Predictions as Predictions
+from rightly.predictions import concatenate as concatenate
+from rightly.storage import load as load
+from rightly.storage import save as save
+
+__version__ = "0.1.0"

@@ -1,0 +1,121 @@
+"""Confidence corrected by nearness to the calibration data (Xiong et al., 2023, ProCal).
+
+Proximity is the mean of exp(-squared distance) to the ten nearest calibration samples, with
+features scaled to unit length (the authors' code; their text has exp(-mean distance)).
+"""
+
+from typing import final
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from rightly.calibrators.base import Calibrator
+from rightly.predictions import Predictions
+from rightly.shapes import Features, Labels, PerSample
+
+NEIGHBOURS = 10
+BLOCK = 1024  # samples whose distances to all calibration samples are held at once
+FAR = -25.0  # log kernel weight: with no calibration sample nearer, there is nothing to go by
+BINS = 10  # quantiles of confidence and of proximity, each
+SHRINKAGE = 0.5
+
+
+@final
+class Proximity(Calibrator):
+    """Density ratio of right to wrong samples at (confidence, proximity).
+
+    `variant="bins"` instead shifts confidence by the shrunken gap of its two-dimensional bin.
+    """
+
+    needs = ("features",)
+
+    def __init__(self, variant: str = "density") -> None:
+        super().__init__()
+        if variant not in ("density", "bins"):
+            raise ValueError(f"variant must be 'density' or 'bins', got {variant!r}")
+        self.variant = variant
+
+    def _fit(self, predictions: Predictions, labels: Labels) -> None:
+        assert predictions.features is not None
+        unit = functional.normalize(predictions.features.double(), dim=-1)
+        near = _proximity(unit, unit, skip_self=True)
+        correct = predictions.classes == labels
+        self.learn(reference=unit.float())
+        if self.variant == "density":
+            self._fit_density(predictions, near, correct)
+        else:
+            self._fit_bins(predictions.confidence, near, correct)
+
+    def _fit_density(self, predictions: Predictions, near: Tensor, correct: Tensor) -> None:
+        points = torch.stack([_log_odds(predictions), near], 1)
+        for side, chosen in (("right", points[correct]), ("wrong", points[~correct])):
+            # Normal-reference rule for two dimensions; a spread of 0 would make a spike.
+            spread = chosen.std(0, correction=0) if len(chosen) else points.std(0, correction=0)
+            spread = torch.where(spread > 1e-9, spread, torch.ones_like(spread))
+            width = 1.06 * spread * max(len(chosen), 1) ** (-1 / 6)
+            self.learn(**{side: chosen, f"{side}_width": width})
+
+    def _fit_bins(self, confidence: Tensor, near: Tensor, correct: Tensor) -> None:
+        levels = torch.linspace(0, 1, BINS + 1, dtype=torch.float64, device=near.device)[1:-1]
+        self.learn(
+            confidence_edges=confidence.quantile(levels), proximity_edges=near.quantile(levels)
+        )
+        cell = self._cell(confidence, near)
+        counts = torch.bincount(cell, minlength=BINS * BINS).double()
+        gaps = torch.bincount(cell, correct.double() - confidence, minlength=BINS * BINS)
+        self.learn(shifts=SHRINKAGE * gaps / counts.clamp_min(1))
+
+    def _confidence(self, predictions: Predictions) -> PerSample:
+        assert predictions.features is not None
+        tensors = self.learned()
+        unit = functional.normalize(predictions.features.double(), dim=-1)
+        near = _proximity(unit, tensors["reference"].double(), skip_self=False)
+        raw = predictions.confidence
+        if self.variant == "bins":
+            return (raw + tensors["shifts"][self._cell(raw, near)]).clamp(0, 1)
+        points = torch.stack([_log_odds(predictions), near], 1)
+        right = _log_density_sum(points, tensors["right"], tensors["right_width"])
+        wrong = _log_density_sum(points, tensors["wrong"], tensors["wrong_width"])
+        nowhere = torch.maximum(right, wrong) < FAR
+        # Sums, not means: n_right f_right / (n_right f_right + n_wrong f_wrong).
+        return torch.where(nowhere, raw, (right - wrong).nan_to_num(0.0, 700, -700).sigmoid())
+
+    def _cell(self, confidence: Tensor, near: Tensor) -> Tensor:
+        tensors = self.learned()
+        row = torch.searchsorted(tensors["confidence_edges"], confidence.contiguous())
+        return row * BINS + torch.searchsorted(tensors["proximity_edges"], near.contiguous())
+
+
+def _log_odds(predictions: Predictions) -> PerSample:
+    """Logit of the raw confidence: confidence piles up at 1, where a kernel would spill over.
+
+    A ratio of densities is the same in any coordinate.
+    """
+    return torch.logit(predictions.confidence.clamp(1e-12, 1 - 1e-12))
+
+
+def _proximity(points: Features, reference: Features, *, skip_self: bool) -> PerSample:
+    k = min(NEIGHBOURS, len(reference) - skip_self)
+    if k < 1:
+        raise ValueError(f"proximity needs at least 2 calibration samples, got {len(reference)}")
+    parts = []
+    for start in range(0, len(points), BLOCK):
+        squared = 2 - 2 * points[start : start + BLOCK] @ reference.T  # unit length on both sides
+        if skip_self:
+            squared.diagonal(start).fill_(torch.inf)
+        nearest = squared.topk(k, largest=False).values.clamp_min(0)
+        parts.append((-nearest).exp().mean(-1))
+    return torch.cat(parts)
+
+
+def _log_density_sum(points: Features, kernels: Features, width: Tensor) -> PerSample:
+    """Log of the summed Gaussian kernels at each point."""
+    if not len(kernels):
+        return torch.full((len(points),), -torch.inf, dtype=points.dtype, device=points.device)
+    scaled, centres = points / width, kernels / width
+    parts = [
+        (-0.5 * torch.cdist(scaled[start : start + BLOCK], centres).square()).logsumexp(-1)
+        for start in range(0, len(points), BLOCK)
+    ]
+    return torch.cat(parts) - width.log().sum()

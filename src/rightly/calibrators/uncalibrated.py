@@ -1,0 +1,20 @@
+"""No calibration: the baseline every other one must beat."""
+
+from typing import final
+
+import torch
+
+from rightly.calibrators.base import TemperatureCalibrator
+from rightly.predictions import Predictions
+from rightly.shapes import Labels, PerSample
+
+
+@final
+class Uncalibrated(TemperatureCalibrator):
+    """Repeats the classifier's own confidence."""
+
+    def _fit(self, predictions: Predictions, labels: Labels) -> None:
+        """Nothing to learn."""
+
+    def _temperature(self, predictions: Predictions) -> PerSample:
+        return torch.ones(len(predictions), dtype=torch.float64, device=predictions.logits.device)

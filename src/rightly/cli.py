@@ -1,0 +1,259 @@
+"""The command line: rightly compare, fit, evaluate, apply, methods, demo."""
+
+import argparse
+import csv
+import json
+import math
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from rightly import __version__, tables
+from rightly.calibrators import CALIBRATORS, calibrator, load_calibrator
+from rightly.demo import TESTS, demo_set
+from rightly.evaluate import TABLE_METRICS, Row, TestSets, compare, is_random, measure, missing
+from rightly.files import write_whole
+from rightly.metrics import METRICS
+from rightly.predictions import Predictions
+from rightly.shapes import Labels
+from rightly.storage import load
+
+OUT = Console(highlight=False)
+ERR = Console(stderr=True, highlight=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; bad input ends in one line that says what is wrong, and status 2."""
+    chosen = _parser().parse_args(arguments)
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        try:
+            chosen.run(chosen)
+        except (ValueError, TypeError, OSError) as error:
+            ERR.print(f"rightly {chosen.command}: {error}", style="red", soft_wrap=True)
+            return 2
+        except KeyboardInterrupt:
+            ERR.print("stopped")
+            return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="rightly", description="How likely is each prediction to be right?"
+    )
+    parser.add_argument("--version", action="version", version=f"rightly {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+
+    add = commands.add_parser("compare", help="fit many calibrators, compare them on test sets")
+    add.add_argument("cal", help="calibration predictions with labels (.npz)")
+    add.add_argument("--on", action="append", required=True, metavar="[NAME=]FILE", help="test set")
+    add.add_argument("--methods", default="all", help="all, or names joined by commas")
+    add.add_argument("--metrics", default=",".join(TABLE_METRICS), help="all, or names")
+    add.add_argument("--views", help="use only these views, in this order")
+    add.add_argument("--seeds", type=int, default=1, help="how often to fit what is random")
+    add.add_argument("--json", metavar="FILE", help="also write the values here")
+    add.set_defaults(run=_compare)
+
+    add = commands.add_parser("fit", help="fit one calibrator and save it")
+    add.add_argument("cal", help="calibration predictions with labels (.npz)")
+    add.add_argument("--method", default="ca_views", help="see: rightly methods")
+    add.add_argument("--views", help="use only these views, in this order")
+    add.add_argument("--seed", type=int, default=0)
+    add.add_argument("--out", required=True, metavar="FILE", help="where to write (.safetensors)")
+    add.set_defaults(run=_fit)
+
+    add = commands.add_parser("evaluate", help="every metric, before and after calibration")
+    add.add_argument("calibrator", help="a saved calibrator (.safetensors)")
+    add.add_argument("test", help="test predictions with labels (.npz)")
+    add.add_argument("--json", metavar="FILE", help="also write the values here")
+    add.set_defaults(run=_evaluate)
+
+    add = commands.add_parser("apply", help="a confidence for every prediction, as CSV")
+    add.add_argument("calibrator", help="a saved calibrator (.safetensors)")
+    add.add_argument("test", help="predictions (.npz)")
+    add.add_argument("--out", required=True, metavar="FILE", help="where to write (.csv)")
+    add.set_defaults(run=_apply)
+
+    add = commands.add_parser("methods", help="what calibrators there are")
+    add.set_defaults(run=_methods)
+
+    add = commands.add_parser("demo", help="compare all calibrators on data in the package")
+    add.set_defaults(run=_demo)
+    return parser
+
+
+def _compare(chosen: argparse.Namespace) -> None:
+    predictions, labels = _labelled(chosen.cal, chosen.views)
+    tests: dict[str, tuple[Predictions, Labels]] = {}
+    for item in chosen.on:
+        name, _, path = item.rpartition("=")
+        name = name or Path(path).stem
+        if name in tests:
+            raise ValueError(f"--on needs a different name for each test set, got {name!r} twice")
+        tests[name] = _labelled(path, chosen.views)
+    metrics = list(METRICS) if chosen.metrics == "all" else _names(chosen.metrics)
+    methods = _methods_for(chosen.methods, predictions, tests)
+    rows = _compared(predictions, labels, tests, methods, metrics, chosen.seeds)
+    tables.print_comparison(rows, OUT)
+    if chosen.json:
+        _write_json(chosen.json, rows)
+
+
+def _methods_for(asked: str, predictions: Predictions, tests: TestSets) -> list[str]:
+    """The methods named, or all that these predictions allow, with a word on those left out."""
+    if asked != "all":
+        return _names(asked)
+    lacking = {name: missing(name, predictions, tests) for name in CALIBRATORS}
+    for need in ("view_logits", "features"):
+        out = [name for name, needs in lacking.items() if need in needs]
+        if out:
+            ERR.print(f"left out, for want of {need}: {', '.join(out)}", style="dim")
+    return [name for name, needs in lacking.items() if not needs]
+
+
+def _compared(
+    predictions: Predictions,
+    labels: Labels,
+    tests: TestSets,
+    methods: Sequence[str],
+    metrics: Sequence[str],
+    seeds: int,
+) -> list[Row]:
+    total = sum(seeds if is_random(name) else 1 for name in methods)
+    with Progress(
+        TextColumn("{task.description:<34}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=ERR,
+        transient=True,
+    ) as progress:
+        task = progress.add_task("", total=total)
+        begun = 0
+
+        def announce(name: str) -> None:
+            nonlocal begun
+            progress.update(task, description=f"fitting {name}", completed=begun)
+            begun += 1
+
+        return compare(predictions, labels, tests, methods, metrics, seeds, announce)
+
+
+def _fit(chosen: argparse.Namespace) -> None:
+    predictions, labels = _labelled(chosen.cal, chosen.views)
+    arguments: dict[str, Any] = {"seed": chosen.seed} if is_random(chosen.method) else {}
+    fitted = calibrator(chosen.method, **arguments)
+    with ERR.status(f"fitting {chosen.method} on {len(predictions)} predictions"):
+        fitted.fit(predictions, labels)
+    fitted.save(chosen.out)
+    OUT.print(
+        f"{chosen.method}, fitted on {int(predictions.unshifted().sum())} predictions of "
+        f"{predictions.class_count} classes, is in {chosen.out}",
+        soft_wrap=True,
+    )
+
+
+def _evaluate(chosen: argparse.Namespace) -> None:
+    fitted = load_calibrator(chosen.calibrator)
+    predictions, labels = _labelled(chosen.test, ",".join(fitted.view_names) or None)
+    own = calibrator("uncalibrated").fit(predictions, labels)
+    before = measure(own, predictions, labels)
+    after = measure(fitted, predictions, labels)
+    accuracy = float(predictions.correct(labels).double().mean())
+    title = f"{fitted.title} on {chosen.test}: {len(predictions)} samples, {accuracy:.1%} right"
+    OUT.print(tables.before_and_after(before, after, title))
+    OUT.print("\nShares are times 100; ece, ace, mce and classwise_ece use 25 bins.", style="dim")
+    if chosen.json:
+        rows = [
+            Row(name, chosen.test, key, value, 0)
+            for name, values in (("uncalibrated", before), (fitted.title, after))
+            for key, value in values.items()
+        ]
+        _write_json(chosen.json, rows)
+
+
+def _apply(chosen: argparse.Namespace) -> None:
+    fitted = load_calibrator(chosen.calibrator)
+    predictions, _ = _loaded(chosen.test, ",".join(fitted.view_names) or None)
+    columns: dict[str, list[Any]] = {
+        "index": list(range(len(predictions))),
+        "predicted_class": predictions.classes.tolist(),
+        "confidence": fitted.confidence(predictions).tolist(),
+        "raw_confidence": predictions.confidence.tolist(),
+        "temperature": fitted.temperature(predictions).tolist(),
+    }
+    names = predictions.class_names or fitted.class_names
+    if names:
+        columns["class_name"] = [names[i] for i in columns["predicted_class"]]
+
+    def write(part: Path) -> None:
+        with part.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(zip(*columns.values(), strict=True))
+
+    write_whole(Path(chosen.out), write)
+    OUT.print(f"{len(predictions)} confidences are in {chosen.out}", soft_wrap=True)
+
+
+def _methods(chosen: argparse.Namespace) -> None:
+    OUT.print(tables.methods_table())
+
+
+def _demo(chosen: argparse.Namespace) -> None:
+    predictions, labels = demo_set("cal")
+    tests = {title: demo_set(name) for name, title in TESTS.items()}
+    OUT.print(
+        f"A ResNet-20 on CIFAR-10: every calibrator fitted on {len(predictions)} predictions, "
+        "tested in distribution and under two shifts.\n"
+    )
+    rows = _compared(predictions, labels, tests, list(CALIBRATORS), TABLE_METRICS, 1)
+    tables.print_comparison(rows, OUT)
+    OUT.print("\nAll values times 100; ece uses 25 bins; ↓ lower is better. The best is bold.")
+
+
+def _labelled(path: str, views: str | None) -> tuple[Predictions, Labels]:
+    predictions, labels = _loaded(path, views)
+    if labels is None:
+        raise ValueError(f"{path} must hold labels to fit or measure with, but it has none")
+    return predictions, labels
+
+
+def _loaded(path: str, views: str | None) -> tuple[Predictions, Labels | None]:
+    predictions, labels = load(path)
+    if views is not None and predictions.view_names != tuple(_names(views)):
+        predictions = predictions.with_views(_names(views))
+    return predictions, labels
+
+
+def _names(joined: str) -> list[str]:
+    return [name.strip() for name in joined.split(",") if name.strip()]
+
+
+def _write_json(path: str, rows: Sequence[Row]) -> None:
+    plain = [
+        {**row._asdict(), "value": None if math.isnan(row.value) else row.value} for row in rows
+    ]
+    text = json.dumps({"rows": plain}, indent=1) + "\n"
+    write_whole(Path(path), lambda part: part.write_text(text))
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    ERR.print(f"warning: {message}", style="yellow", soft_wrap=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

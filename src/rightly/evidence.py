@@ -1,0 +1,84 @@
+"""What a calibrator may look at. Evidence maps Predictions to one row of numbers per sample."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from rightly.predictions import Predictions
+from rightly.scaling import chunks
+from rightly.shapes import Features
+
+Evidence = Callable[..., Features]
+
+
+def top_logits(predictions: Predictions, k: int = 10) -> Features:
+    """The classifier's own k largest logits, above their row's mean.
+
+    Softmax does not see a constant added to a row, so evidence should not either.
+    """
+    logits = predictions.logits
+    top = logits.topk(min(k, logits.shape[1])).values
+    return (top - logits.mean(-1, keepdim=True)).double()
+
+
+def view_scores(predictions: Predictions, k: int = 4) -> Features:
+    """Every view's softmax scores for the k classes the original image favours (Eqs. 16-17)."""
+    views = predictions.view_logits
+    if views is None:
+        raise ValueError(
+            "view_logits are needed by view_scores, but these predictions have none: "
+            "collect them with views=..., or use a method that needs no views"
+        )
+    n, m, _ = views.shape
+    favoured = predictions.logits.topk(min(k, predictions.class_count)).indices
+    scores = views.new_empty(n, m, favoured.shape[1])
+    for view in range(m):
+        for rows in chunks(predictions.logits):
+            scores[rows, view] = views[rows, view].softmax(-1).gather(-1, favoured[rows])
+    return scores.flatten(1).double()
+
+
+def retrieved_scores(predictions: Predictions, k: int = 4, neighbours: int = 3) -> Features:
+    """The nearest samples of the same batch stand in for the views (the paper's Sec. 3.3).
+
+    Near in features where there are any, else in probabilities. This evidence looks at the whole
+    batch: a sample's confidence then depends on its company, which no other evidence allows.
+    """
+    n = len(predictions)
+    if n <= neighbours:
+        raise ValueError(
+            f"retrieved_scores needs more than {neighbours} samples in a batch to retrieve from, "
+            f"got {n}"
+        )
+    probabilities = predictions.logits.softmax(-1)
+    space = predictions.features if predictions.features is not None else probabilities
+    near = _nearest_others(space, neighbours)
+    favoured = predictions.logits.topk(min(k, predictions.class_count)).indices
+    columns = favoured[:, None].expand(-1, neighbours, -1)
+    return probabilities[near].gather(-1, columns).flatten(1).double()
+
+
+def _nearest_others(points: Tensor, count: int) -> Tensor:
+    """Row numbers of each point's nearest others, by cosine."""
+    unit = points / points.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+    parts = []
+    for start in range(0, len(unit), 4096):
+        likeness = unit[start : start + 4096] @ unit.T
+        likeness.diagonal(start).fill_(-2)  # below every cosine: a sample is not its own neighbour
+        parts.append(likeness.topk(count).indices)
+    return torch.cat(parts)
+
+
+EVIDENCE: dict[str, Evidence] = {
+    "top_logits": top_logits,
+    "view_scores": view_scores,
+    "retrieved_scores": retrieved_scores,
+}
+
+
+def needs_of(name: str) -> tuple[str, ...]:
+    """The fields of Predictions that a kind of evidence cannot do without."""
+    if name not in EVIDENCE:
+        raise ValueError(f"evidence must be one of {', '.join(EVIDENCE)}, got {name!r}")
+    return ("view_logits",) if name == "view_scores" else ()
