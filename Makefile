@@ -8,10 +8,10 @@ demo: .venv/ready
 	$(BIN)/rightly demo
 
 test: .venv/ready
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2
 
 test-fast: .venv/ready
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -n 2 -m "not slow"
 
 lint: .venv/ready
 	$(BIN)/ruff check .

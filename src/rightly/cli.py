@@ -4,7 +4,6 @@ import argparse
 import csv
 import json
 import math
-import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -253,7 +252,3 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     ERR.print(f"warning: {message}", style="yellow", soft_wrap=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -5,40 +5,46 @@ Called on logits, `loss(logits, labels)` computes those scores exactly; a calibr
 hands in scores that it reads from a table instead (`loss.of(scores)`).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
-from rightly.shapes import Labels, Logits, PerSample, PerSampleBool, Scalar
+from rightly.shapes import Labels, Logits, PerClass, PerSample, PerSampleBool, Scalar
 
 
-class Scores(Protocol):
+class Scores(ABC):
     """Probabilities after scaling, as far as losses look at them."""
 
     @property
+    @abstractmethod
     def correct(self) -> PerSampleBool: ...
+
     @property
+    @abstractmethod
     def confidence(self) -> PerSample:
         """Probability of the predicted class."""
 
     @property
+    @abstractmethod
     def true_log_probability(self) -> PerSample: ...
+
     @property
-    def true_probability(self) -> PerSample: ...
-    @property
+    @abstractmethod
     def squared_norm(self) -> PerSample:
         """Sum over classes of the squared probabilities."""
 
     @property
-    def class_gaps(self) -> PerSample:
+    @abstractmethod
+    def class_gaps(self) -> PerClass:
         """Mean probability of each class minus its share of the labels."""
 
 
 @dataclass(frozen=True)
-class ExactScores:
+class ExactScores(Scores):
     """Scores straight from logits; the predicted class is their argmax."""
 
     logits: Logits
@@ -61,21 +67,17 @@ class ExactScores:
         return self._log_probabilities.gather(-1, self.labels[:, None]).squeeze(-1)
 
     @cached_property
-    def true_probability(self) -> PerSample:
-        return self.true_log_probability.exp()
-
-    @cached_property
     def squared_norm(self) -> PerSample:
         return self._log_probabilities.exp().square().sum(-1)
 
     @cached_property
-    def class_gaps(self) -> PerSample:
+    def class_gaps(self) -> PerClass:
         return self._log_probabilities.exp().mean(0) - label_shares(
             self.labels, self.logits.shape[1]
         ).to(self.logits.dtype)
 
 
-def label_shares(labels: Labels, class_count: int) -> PerSample:
+def label_shares(labels: Labels, class_count: int) -> PerClass:
     """Share of each class among the labels."""
     return torch.bincount(labels, minlength=class_count) / len(labels)
 
@@ -130,7 +132,7 @@ def cross_entropy(scores: Scores) -> Scalar:
 @_loss
 def squared_error(scores: Scores) -> Scalar:
     """Squared gap between all class probabilities and the one-hot label, summed over classes."""
-    return (scores.squared_norm - 2 * scores.true_probability + 1).mean()
+    return (scores.squared_norm - 2 * scores.true_log_probability.exp() + 1).mean()
 
 
 @_loss

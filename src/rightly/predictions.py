@@ -232,7 +232,7 @@ def checked_labels(labels: AnyArray, predictions: Predictions) -> Labels:
     return tensor
 
 
-def _tensor_of(name: str, array: np.ndarray[Any, Any]) -> Tensor:
+def _tensor_of(name: str, array: np.ndarray) -> Tensor:
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must be numbers, got an array of {array.dtype}")
     if array.dtype.kind == "u":

@@ -1,4 +1,4 @@
-"""The shapes this library speaks: n samples, c classes, m views, d features, k favoured classes."""
+"""The shapes this library speaks: n samples, c classes, m views, d features."""
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -8,9 +8,11 @@ from torch import Tensor
 Logits = Float[Tensor, "n c"]
 ViewLogits = Float[Tensor, "n m c"]
 Features = Float[Tensor, "n d"]
+Reference = Float[Tensor, "r d"]  # features of r other samples
 Labels = Int[Tensor, " n"]
 PerSample = Float[Tensor, " n"]
 PerSampleBool = Bool[Tensor, " n"]
+PerClass = Float[Tensor, " c"]
 Scalar = Float[Tensor, ""]
 
 Confidence = Float[np.ndarray, " n"]

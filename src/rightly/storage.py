@@ -61,7 +61,7 @@ def _write_npz(path: Path, arrays: dict[str, Any]) -> None:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
-def _read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+def _read_npz(path: Path) -> dict[str, np.ndarray]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no predictions file {path}")
     if not zipfile.is_zipfile(path):
@@ -74,6 +74,8 @@ def _read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
         with np.load(path, allow_pickle=False) as stored:
             for name in stored.files:
                 arrays[name] = stored[name]
+                if not isinstance(arrays[name], np.ndarray):
+                    raise ValueError(f"{name} is not an array")
     except ValueError as error:
         if "pickle" in str(error):
             raise ValueError(

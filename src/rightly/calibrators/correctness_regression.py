@@ -4,7 +4,7 @@ A control: the same evidence and network as the learned temperatures, but the ou
 of the confidence and the loss is cross-entropy on correctness, with no temperature in between.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import final
 
 import torch
@@ -41,13 +41,12 @@ class CorrectnessRegression(Calibrator):
         # Start at the overall accuracy, kept off 0 and 1 as if two more samples had been seen.
         prior = torch.logit((correct.double().sum() + 1) / (len(correct) + 2))
 
-        def loss_of(output: Tensor, rows: Tensor) -> Tensor:
-            return functional.binary_cross_entropy_with_logits(
-                prior + output, correct[rows].double()
-            )
+        def loss_for(rows: Tensor) -> Callable[[Tensor], Tensor]:
+            truth = correct[rows].double()
+            return lambda output: functional.binary_cross_entropy_with_logits(prior + output, truth)
 
         x = (x - centre) / scale
-        layers = fit_network(x, correct, loss_of, self.hidden, self.seed, DECAYS)
+        layers = fit_network(x, correct, loss_for, self.hidden, self.seed, DECAYS)
         self.learn(prior=prior, centre=centre, scale=scale, **pack("network", layers))
 
     def _confidence(self, predictions: Predictions) -> PerSample:

@@ -41,25 +41,39 @@ class GlobalTemperature(TemperatureCalibrator):
 
 
 def best_inverse_temperature(logits: Logits, labels: Labels, chosen: Loss) -> float:
-    """The inverse temperature that minimises a loss: scanned coarsely, finished exactly."""
-    likeliest = likeliest_inverse_temperature(logits, labels)
+    """The inverse temperature that minimises a loss: searched coarsely, finished exactly."""
     if chosen.name == cross_entropy.name:
-        return likeliest
-    low, high = likeliest / 2**OCTAVES, likeliest * 2**OCTAVES
-    data = Calibrating.of(logits, labels, low, high)
+        return likeliest_inverse_temperature(logits, labels)
+    centre = rough_inverse_temperature(logits, labels)
+    data = Calibrating.of(logits, labels, centre / 2**OCTAVES, centre * 2**OCTAVES)
+    near = search(data, chosen, centre / 2**OCTAVES, centre * 2**OCTAVES)
+    return search(data.exactly(), chosen, near * 0.9, near * 1.1, steps=2, tolerance=1e-8)
 
-    def loss_at(log_inverse: float, data: Calibrating) -> float:
-        every = torch.full((len(labels),), log_inverse, dtype=torch.float64, device=logits.device)
-        return float(chosen.of(data.scores(every)))
 
-    grid = torch.linspace(math.log(low), math.log(high), 8 * OCTAVES + 1).tolist()
-    best = min(range(len(grid)), key=lambda i: loss_at(grid[i], data))
+def search(
+    data: Calibrating,
+    chosen: Loss,
+    low: float,
+    high: float,
+    steps: int = 4 * OCTAVES,
+    tolerance: float = 1e-4,
+) -> float:
+    """The inverse temperature between low and high that minimises a loss."""
+
+    def loss_at(log_inverse: float) -> float:
+        return float(chosen.of(data.scores(torch.full_like(data.below_top, log_inverse))))
+
+    grid = torch.linspace(math.log(low), math.log(high), steps + 1).tolist()
+    best = min(range(len(grid)), key=lambda i: loss_at(grid[i]))
     bounds = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    exact = data.exactly()
-    found = minimize_scalar(
-        lambda u: loss_at(u, exact), bounds=bounds, method="bounded", options={"xatol": 1e-8}
-    )
+    found = minimize_scalar(loss_at, bounds=bounds, method="bounded", options={"xatol": tolerance})
     return math.exp(found.x)
+
+
+def rough_inverse_temperature(logits: Logits, labels: Labels) -> float:
+    """The likeliest inverse temperature of a few thousand of the samples."""
+    step = max(1, len(logits) // FIRST_LOOK)
+    return likeliest_inverse_temperature(logits[::step], labels[::step])
 
 
 def likeliest_inverse_temperature(logits: Logits, labels: Labels) -> float:
@@ -73,9 +87,8 @@ def likeliest_inverse_temperature(logits: Logits, labels: Labels) -> float:
         return 1.0  # every row is constant: no temperature changes anything
     lowest, highest = 1 / (REACH * spread), REACH / spread
     start = 1.0 / spread
-    if len(logits) > 2 * FIRST_LOOK:
-        step = len(logits) // FIRST_LOOK
-        start = _newton(logits[::step], labels[::step], start, lowest, highest)
+    if len(logits) >= 2 * FIRST_LOOK:
+        start = rough_inverse_temperature(logits, labels)
     return _newton(logits, labels, start, lowest, highest)
 
 

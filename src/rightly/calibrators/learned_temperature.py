@@ -5,7 +5,7 @@ and Parameterized Temperature Scaling (Tomani et al., ECCV 2022), are other argu
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import final
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rightly import losses
 from rightly.calibrators.base import TemperatureCalibrator
-from rightly.calibrators.global_temperature import best_inverse_temperature
+from rightly.calibrators.global_temperature import rough_inverse_temperature, search
 from rightly.calibrators.network import (
     draw_layers,
     pack,
@@ -29,6 +29,7 @@ from rightly.predictions import Predictions
 from rightly.shapes import Features, Labels, PerSample
 
 RANGE = math.log(16)  # log T moves this far around the best global one: flat .. one-hot
+AROUND = 8  # the best global T under any of the losses lies this close to the likeliest one
 CLAMP = (0.1, 10.0)  # the released code's
 
 
@@ -66,16 +67,18 @@ class LearnedTemperature(TemperatureCalibrator):
 
     def _fit_converged(self, predictions: Predictions, labels: Labels, x: Features) -> None:
         chosen = losses.loss(self.loss)
-        inverse = best_inverse_temperature(predictions.logits, labels, chosen)
+        rough = rough_inverse_temperature(predictions.logits, labels)
+        low, high = rough / AROUND, rough * AROUND
         reach = math.exp(RANGE)
-        data = Calibrating.of(predictions.logits, labels, inverse / reach, inverse * reach)
+        data = Calibrating.of(predictions.logits, labels, low / reach, high * reach)
+        inverse = search(data, chosen, low, high)
         centre, scale = standardisation(x)
-        x = (x - centre) / scale
 
-        def loss_of(output: Tensor, rows: Tensor) -> Tensor:
-            return chosen.of(data.scores(math.log(inverse) - _bounded(output), rows))
+        def loss_for(rows: Tensor) -> Callable[[Tensor], Tensor]:
+            some = data.take(rows)
+            return lambda output: chosen.of(some.scores(math.log(inverse) - _bounded(output)))
 
-        layers = fit_network(x, data.correct, loss_of, self.hidden, self.seed)
+        layers = fit_network((x - centre) / scale, data.correct, loss_for, self.hidden, self.seed)
         self.learn(
             log_temperature=torch.tensor(-math.log(inverse), dtype=torch.float64),
             centre=centre,
@@ -92,7 +95,7 @@ class LearnedTemperature(TemperatureCalibrator):
 
         def loss_of(rows: Tensor) -> Tensor:
             temperature = run(layers, x[rows]).squeeze(-1).clamp(*CLAMP)
-            return chosen.of(data.scores(-temperature.log(), rows))
+            return chosen.of(data.take(rows).scores(-temperature.log()))
 
         with repeatably():
             adam(

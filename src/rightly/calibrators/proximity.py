@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from rightly.calibrators.base import Calibrator
 from rightly.predictions import Predictions
-from rightly.shapes import Features, Labels, PerSample
+from rightly.shapes import Features, Labels, PerSample, Reference
 
 NEIGHBOURS = 10
 BLOCK = 1024  # samples whose distances to all calibration samples are held at once
@@ -95,7 +95,7 @@ def _log_odds(predictions: Predictions) -> PerSample:
     return torch.logit(predictions.confidence.clamp(1e-12, 1 - 1e-12))
 
 
-def _proximity(points: Features, reference: Features, *, skip_self: bool) -> PerSample:
+def _proximity(points: Features, reference: Reference, *, skip_self: bool) -> PerSample:
     k = min(NEIGHBOURS, len(reference) - skip_self)
     if k < 1:
         raise ValueError(f"proximity needs at least 2 calibration samples, got {len(reference)}")
@@ -109,7 +109,7 @@ def _proximity(points: Features, reference: Features, *, skip_self: bool) -> Per
     return torch.cat(parts)
 
 
-def _log_density_sum(points: Features, kernels: Features, width: Tensor) -> PerSample:
+def _log_density_sum(points: Features, kernels: Reference, width: Tensor) -> PerSample:
     """Log of the summed Gaussian kernels at each point."""
     if not len(kernels):
         return torch.full((len(points),), -torch.inf, dtype=points.dtype, device=points.device)

@@ -7,36 +7,35 @@ logit of its confidence, as a function of its inverse temperature (see `rightly.
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from rightly.losses import label_shares
-from rightly.scaling import Rest, chunks, log_rest, log_sum, rest_of, tabulate
-from rightly.shapes import Labels, Logits, PerSample, PerSampleBool
+from rightly.losses import Scores, label_shares
+from rightly.scaling import Rest, Table, chunks, log_rest, log_sum, rest_of, tabulate
+from rightly.shapes import Labels, Logits, PerClass, PerSample, PerSampleBool
 
 FEW_CLASSES = 40  # up to here a sum over classes costs no more than a look into the table
 
 
-class Margins(Protocol):
-    """logit(confidence) of the given rows at log b, differentiable in log b."""
-
-    def margin(self, log_inverse: Tensor, rows: Tensor | slice) -> Tensor: ...
-
-
 @dataclass(frozen=True)
 class ExactMargins:
-    """Margins by summing over all classes."""
+    """logit(confidence) by summing over all classes; `Table` has the same interface."""
 
     logits: Logits
     rest: Rest
 
-    def margin(self, log_inverse: Tensor, rows: Tensor | slice) -> Tensor:
+    def margin(self, log_inverse: PerSample) -> PerSample:
         inverse = log_inverse.exp()
-        rest = Rest(*(part[rows] for part in (self.rest.top, self.rest.second, self.rest.where)))
-        gap = (rest.top - rest.second).double()
-        return inverse * gap - _LogRest.apply(inverse, self.logits[rows], rest)
+        gap = (self.rest.top - self.rest.second).double()
+        return inverse * gap - _LogRest.apply(inverse, self.logits, self.rest)
+
+    def take(self, rows: Tensor) -> "ExactMargins":
+        return ExactMargins(self.logits[rows], self.rest.take(rows))
+
+
+Margins = Table | ExactMargins
 
 
 class _LogRest(torch.autograd.Function):
@@ -44,8 +43,8 @@ class _LogRest(torch.autograd.Function):
     def forward(ctx: Any, inverse: Tensor, logits: Tensor, rest: Rest) -> Tensor:
         values, slopes = [], []
         for rows in chunks(logits):
-            part = Rest(rest.top[rows], rest.second[rows], rest.where[rows])
-            value, slope = log_rest(logits[rows], part, inverse[rows].to(logits.dtype))
+            b = inverse[rows].to(logits.dtype)
+            value, slope = log_rest(logits[rows], rest.take(rows), b)
             values.append(value.double())
             slopes.append(slope.double())
         ctx.save_for_backward(torch.cat(slopes))
@@ -107,25 +106,34 @@ class Calibrating:
         exact = ExactMargins(self.logits, rest_of(self.logits))
         return Calibrating(self.logits, self.labels, self.correct, self.below_top, exact)
 
-    def scores(self, log_inverse: Tensor, rows: Tensor | slice = slice(None)) -> "ScaledScores":
-        return ScaledScores(self, log_inverse, rows)
+    def take(self, rows: Tensor) -> "Calibrating":
+        """Some rows of the data."""
+        return Calibrating(
+            self.logits[rows],
+            self.labels[rows],
+            self.correct[rows],
+            self.below_top[rows],
+            self.margins.take(rows),
+        )
+
+    def scores(self, log_inverse: PerSample) -> "ScaledScores":
+        return ScaledScores(self, log_inverse)
 
 
 @dataclass(frozen=True)
-class ScaledScores:
-    """The scores of some rows at given inverse temperatures (`rightly.losses.Scores`)."""
+class ScaledScores(Scores):
+    """The scores of all rows at given inverse temperatures (`rightly.losses.Scores`)."""
 
     data: Calibrating
-    log_inverse: Tensor
-    rows: Tensor | slice
+    log_inverse: PerSample
 
     @cached_property
     def _margin(self) -> PerSample:
-        return self.data.margins.margin(self.log_inverse, self.rows)
+        return self.data.margins.margin(self.log_inverse)
 
     @cached_property
     def correct(self) -> PerSampleBool:
-        return self.data.correct[self.rows]
+        return self.data.correct
 
     @cached_property
     def confidence(self) -> PerSample:
@@ -133,19 +141,14 @@ class ScaledScores:
 
     @cached_property
     def true_log_probability(self) -> PerSample:
-        return -self.log_inverse.exp() * self.data.below_top[self.rows] - log_sum(self._margin)
-
-    @cached_property
-    def true_probability(self) -> PerSample:
-        return self.true_log_probability.exp()
+        return -self.log_inverse.exp() * self.data.below_top - log_sum(self._margin)
 
     @cached_property
     def squared_norm(self) -> PerSample:
-        doubled = self.data.margins.margin(self.log_inverse + math.log(2), self.rows)
+        doubled = self.data.margins.margin(self.log_inverse + math.log(2))
         return (log_sum(doubled) - 2 * log_sum(self._margin)).exp()
 
     @cached_property
-    def class_gaps(self) -> PerSample:
-        labels, logits = self.data.labels[self.rows], self.data.logits[self.rows]
-        means = _MeanSoftmax.apply(self.log_inverse.exp(), logits)
-        return means - label_shares(labels, logits.shape[1]).double()
+    def class_gaps(self) -> PerClass:
+        means = _MeanSoftmax.apply(self.log_inverse.exp(), self.data.logits)
+        return means - label_shares(self.data.labels, self.data.logits.shape[1]).double()

@@ -7,18 +7,22 @@ sums over samples depend on how many threads share them.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+import numpy as np
 import torch
+from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from rightly.calibrators.network import Layer, draw_layers, parameters, run
 from rightly.shapes import Features, PerSampleBool
 
 LossOf = Callable[[Tensor], Tensor]  # row numbers -> scalar
+NetworkLoss = Callable[[list[Layer]], Tensor]
 
 HELD_OUT = 0.2
-BLOCK = 10  # L-BFGS iterations between two looks at the held-out loss
-BLOCKS = 20
-PATIENCE = 3  # looks without improvement
+BLOCK = 5  # L-BFGS iterations between two looks at the held-out loss
+ITERATIONS = 200
+PATIENCE = 4  # looks without improvement
 DECAYS = (0.3, 0.1, 0.03)  # strengths tried, as shares of the loss at the start
 RESTARTS = 2
 FIRST_LOOK = 5000  # samples on which networks compete; the winner goes on with all of them
@@ -26,11 +30,12 @@ FIRST_LOOK = 5000  # samples on which networks compete; the winner goes on with 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread inside; as many as before afterwards."""
+    """One thread inside, in torch and in SciPy's BLAS; as many as before afterwards."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with threadpool_limits(1, user_api="blas"):
+            yield
     finally:
         torch.set_num_threads(threads)
 
@@ -59,12 +64,12 @@ def split_rows(correct: PerSampleBool, seed: int) -> tuple[Tensor, Tensor]:
 def fit_network(
     x: Features,
     correct: PerSampleBool,
-    loss_of: Callable[[Tensor, Tensor], Tensor],
+    loss_for: Callable[[Tensor], Callable[[Tensor], Tensor]],
     hidden: Sequence[int],
     seed: int,
     decays: Sequence[float] = DECAYS,
 ) -> list[Layer]:
-    """Train a network of one output; `loss_of` maps (outputs, row numbers) to a loss.
+    """Train a network of one output; `loss_for(rows)` gives the loss of outputs for these rows.
 
     Networks differ in their random start and in how strongly their weights are held back; each is
     early-stopped on a held-out fifth, which also picks the winner. The winner is then trained on
@@ -75,23 +80,25 @@ def fit_network(
     generator = torch.Generator().manual_seed(seed)
     first_look = train[torch.randperm(len(train), generator=generator)[:FIRST_LOOK].to(x.device)]
 
-    def loss_on(layers: list[Layer], rows: Tensor) -> Tensor:
-        return loss_of(run(layers, x[rows]).squeeze(-1), rows)
+    def loss_on(rows: Tensor) -> NetworkLoss:
+        inputs, loss_of = x[rows], loss_for(rows)
+        return lambda layers: loss_of(run(layers, inputs).squeeze(-1))
 
     with repeatably():
+        on_first_look, on_held = loss_on(first_look), loss_on(held)
         starts = [_near_zero(x, hidden, generator) for _ in range(RESTARTS)]
         nothing = [(weight * 0, bias * 0) for weight, bias in starts[0]]
-        scale = _value(loss_on(nothing, first_look))
-        best, winner, strength = _value(loss_on(nothing, held)), nothing, 0.0
+        scale = _value(on_first_look(nothing))
+        best, winner, strength = _value(on_held(nothing)), nothing, 0.0
         for decay in decays:
             for start in starts:
                 layers = [(weight.clone(), bias.clone()) for weight, bias in start]
-                found = lbfgs(layers, loss_on, decay * scale, first_look, held)
+                found = lbfgs(layers, on_first_look, decay * scale, on_held)
                 if found < best:
                     best, winner, strength = found, layers, decay * scale
         if strength:
             every = torch.cat([train, held])
-            lbfgs(winner, loss_on, strength * len(first_look) / len(every), every, None)
+            lbfgs(winner, loss_on(every), strength * len(first_look) / len(every))
     return winner
 
 
@@ -101,44 +108,63 @@ def _near_zero(x: Features, hidden: Sequence[int], generator: torch.Generator) -
 
 
 def lbfgs(
-    layers: list[Layer],
-    loss_on: Callable[[list[Layer], Tensor], Tensor],
-    decay: float,
-    train: Tensor,
-    held: Tensor | None,
+    layers: list[Layer], on_train: NetworkLoss, decay: float, on_held: NetworkLoss | None = None
 ) -> float:
     """Minimise loss plus decay times the squared weights, in place; returns the loss reached.
 
-    With held-out rows, theirs is the loss that counts: training stops when it no longer falls,
-    and the best parameters are kept.
+    With a held-out loss, that is the one that counts: training stops when it no longer falls,
+    and the best parameters are kept. (SciPy's, because torch's takes a second to import.)
     """
     tensors = parameters(layers)
     for tensor in tensors:
         tensor.requires_grad_(True)
-    optimizer = torch.optim.LBFGS(
-        tensors, max_iter=BLOCK, history_size=20, line_search_fn="strong_wolfe"
-    )
+    best, kept, waited, iterations = float("inf"), _flat(tensors), 0, 0
 
-    def closure() -> Tensor:
-        optimizer.zero_grad()
+    def value_and_slope(point: np.ndarray) -> tuple[float, np.ndarray]:
+        _put(tensors, point)
         squares = torch.stack([weight.square().sum() for weight, _ in layers])
-        value = loss_on(layers, train) + decay * squares.sum()
-        value.backward()
-        return value
+        value = on_train(layers) + decay * squares.sum()
+        return _value(value), _flat(torch.autograd.grad(value, tensors))
 
-    best, kept, waited, before = float("inf"), _copies(tensors), 0, float("inf")
-    for _ in range(BLOCKS):
-        value = _value(optimizer.step(closure))
-        judged = value if held is None else _value(loss_on(layers, held))
+    def look(point: np.ndarray) -> None:
+        nonlocal best, kept, waited, iterations
+        iterations += 1
+        if on_held is None or iterations % BLOCK:
+            return
+        _put(tensors, point)
+        judged = _value(on_held(layers))
         waited = 0 if judged < best - 1e-7 else waited + 1
         if judged < best:
-            best, kept = judged, _copies(tensors)
-        converged = before - value < 1e-6 * abs(value)
-        before = value
-        if waited >= PATIENCE or converged:
-            break
-    _restore(tensors, kept)
+            best, kept = judged, point.copy()
+        if waited >= PATIENCE:
+            raise StopIteration
+
+    found = minimize(
+        value_and_slope,
+        _flat(tensors),
+        jac=True,
+        method="L-BFGS-B",
+        callback=look,
+        options={"maxiter": ITERATIONS, "maxcor": 20, "ftol": 1e-8, "gtol": 1e-6},
+    )
+    _put(tensors, found.x)
+    judged = float(found.fun) if on_held is None else _value(on_held(layers))
+    if judged < best:
+        best, kept = judged, found.x
+    _put(tensors, kept)
+    for tensor in tensors:
+        tensor.requires_grad_(False)
     return best
+
+
+def _flat(tensors: Sequence[Tensor]) -> np.ndarray:
+    return torch.cat([tensor.detach().flatten() for tensor in tensors]).cpu().numpy()
+
+
+def _put(tensors: Sequence[Tensor], point: np.ndarray) -> None:
+    parts = torch.from_numpy(point).split([tensor.numel() for tensor in tensors])
+    for tensor, part in zip(tensors, parts, strict=True):
+        tensor.data.copy_(part.view_as(tensor))
 
 
 def adam(

@@ -1,0 +1,94 @@
+"""Random draws that depend on an image and a seed alone: never on batch, order, process or device.
+
+A view or shift that drew from a running generator would give an image another confidence each time
+it is seen. Here each image is hashed with exact integer arithmetic and the draws follow from the
+hash. Only additions, products and remainders are used, so the draws export to ONNX too.
+"""
+
+import hashlib
+import math
+from functools import lru_cache
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+Images = Float[Tensor, "n 3 h w"]
+
+PRIME = 2**31 - 1  # two residues multiply to less than 2**62, so int64 never overflows
+
+
+def check_images(images: Tensor) -> None:
+    """Refuse anything but float images of shape (n, 3, h, w) with values in [0, 1]."""
+    if not images.is_floating_point():
+        raise ValueError(
+            f"images must be float with values in [0, 1], got {images.dtype};"
+            " divide 8-bit images by 255"
+        )
+    if images.ndim != 4 or images.shape[1] != 3:
+        raise ValueError(f"images must have shape (n, 3, h, w), got {tuple(images.shape)}")
+    if images.numel() == 0:
+        return
+    low, high = (float(extreme) for extreme in images.aminmax())
+    if not (low >= 0 and high <= 1):  # written so that NaN is refused as well
+        raise ValueError(
+            f"images must lie in [0, 1], got values from {low:g} to {high:g};"
+            " pass them before normalisation"
+        )
+
+
+def precise(images: Images) -> Images:
+    """The images in at least float32: 16-bit floats are too coarse for coordinates and sums."""
+    return images.to(torch.promote_types(images.dtype, torch.float32))
+
+
+def as_images(values: Images, like: Images) -> Images:
+    """The values held to [0, 1] in the type of the images they were made from."""
+    return values.clamp(0, 1).to(like.dtype)
+
+
+def residues(images: Images, count: int, seed: int) -> Int[Tensor, "n {count}"]:
+    """Whole numbers in [0, PRIME), `count` for each image: hashes of its 8-bit pixels and the seed.
+
+    Hashed are the sums of the rows and columns of each channel, on a grid that skips pixels of
+    large images. That reads the image once, and every sum is a whole number below 2**24, which
+    float32 adds exactly in any order. Random weights modulo a prime make any two images as good
+    as independent (Carter and Wegman, 1979).
+    """
+    h, w = images.shape[2:]
+    # At most 127 rows and columns, so the weighted sum below stays under 2**56.
+    grid = images[:, :, :: max(1, h // 64), :: max(1, w // 64)]
+    pixels = (grid.float() * 255).round()
+    sums = torch.cat([pixels.sum(3).flatten(1), pixels.sum(2).flatten(1)], 1).long()
+    numbers = _numbers(count * (sums.shape[1] + 1), seed).reshape(count, -1)
+    weights = torch.as_tensor(numbers, device=images.device)
+    return ((sums[:, None] * weights[:, 1:]).sum(2) + weights[:, 0]) % PRIME
+
+
+def uniforms(images: Images, count: int, seed: int) -> Float[Tensor, "n {count}"]:
+    """Numbers in [0, 1), `count` for each image, equal to the last bit on every device."""
+    # 24 bits are what float32 holds exactly; dividing all 31 would round some draws up to 1.
+    return (residues(images, count, seed) % 2**24).float() / 2**24
+
+
+def generators(images: Images, seed: int) -> list[torch.Generator]:
+    """One CPU generator for each image, for the many draws of a shift that is never exported."""
+    return [torch.Generator().manual_seed(key) for (key,) in residues(images, 1, seed).tolist()]
+
+
+def gaussians(count: int, seed: int, device: torch.device) -> Float[Tensor, " {count}"]:
+    """Standard normal numbers from the seed alone, made on the device (Box and Muller, 1958)."""
+    step, start = _numbers(2, seed).tolist()
+    numbers = (torch.arange(2 * count, device=device).reshape(2, count) * step + start) % PRIME
+    # Fifth powers break up the even steps; 5 is the least that is one-to-one modulo this prime.
+    fourth = numbers.square().remainder(PRIME).square().remainder(PRIME)
+    radius, angle = ((fourth * numbers).remainder(PRIME) + 1).float() / (PRIME + 1)
+    return (-2 * radius.log()).sqrt() * (2 * math.pi * angle).cos()
+
+
+@lru_cache(64)
+def _numbers(count: int, seed: int) -> Int[np.ndarray, " {count}"]:
+    # From SHAKE and not from a library's generator, whose numbers may change with its version.
+    stream = hashlib.shake_256(str(seed).encode()).digest(8 * count)
+    return (np.frombuffer(stream, dtype="<u8") % PRIME).astype(np.int64)

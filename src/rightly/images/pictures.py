@@ -1,0 +1,122 @@
+"""Decoding: whatever a file or data set holds becomes a picture in RGB, or a clear refusal."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+if TYPE_CHECKING:
+    import PIL.Image
+
+MARK = "converted_from"  # where a picture's own `info` records the mode it had when stored
+
+
+class UnreadableImage(Exception):  # noqa: N818 (named for what it tells, as callers read it)
+    """A picture that cannot be decoded; the caller skips it, by name, or stops."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)  # both, so that it survives the way between processes
+        self.name, self.reason = name, reason
+
+    def __str__(self) -> str:
+        return f"{self.name} cannot be decoded: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Files:
+    """Decodes picture files; `border` pixels are cut off on every side."""
+
+    root: Path
+    names: Sequence[str]
+    border: int = 0
+
+    def __call__(self, i: int) -> "PIL.Image.Image":
+        name = self.names[i]
+        try:
+            with pillow().open(self.root / name) as stored:
+                stored.load()
+                picture = as_rgb(stored)
+        except MemoryError:
+            raise
+        except Exception as error:  # Pillow's readers raise nearly anything on damaged files
+            reason = str(error).replace(f"{str(self.root / name)!r}", "the file")
+            raise UnreadableImage(name, reason or type(error).__name__) from error
+        if not self.border:
+            return picture
+        width, height = picture.size
+        return picture.crop((self.border, self.border, width - self.border, height - self.border))
+
+
+def as_rgb(picture: "PIL.Image.Image") -> "PIL.Image.Image":
+    """The picture in RGB, marked if it was not; alpha is dropped, as torchvision and timm do."""
+    mode = picture.mode
+    if mode == "RGB":
+        return picture
+    if mode.startswith("I;16"):
+        # Pillow would cut 16-bit grey off at 255, which leaves nearly all of it white.
+        grey = np.asarray(picture).astype(np.uint32)
+        picture = pillow().fromarray(((grey + 128) // 257).astype(np.uint8))
+    elif mode in ("I", "F"):
+        raise ValueError(f"pixels of mode {mode} have no known range: store them as 8 or 16 bit")
+    elif mode == "P" and "transparency" in picture.info:
+        picture = picture.convert("RGBA")  # straight to RGB, Pillow warns
+    picture = picture.convert("RGB")
+    picture.info[MARK] = mode
+    return picture
+
+
+def converted_from(picture: "PIL.Image.Image") -> str | None:
+    """The mode in which a picture was stored, such as L or RGBA, if it was not RGB."""
+    return picture.info.get(MARK)
+
+
+def as_picture(value: Any, name: str) -> "PIL.Image.Image":
+    """A picture from what data sets yield: Pillow, (c, h, w) tensors or (h, w, c) arrays."""
+    if hasattr(value, "mode") and hasattr(value, "convert"):
+        return as_rgb(value)
+    if isinstance(value, Tensor):
+        pixels = value.detach().cpu().numpy()
+        pixels = pixels.transpose(1, 2, 0) if pixels.ndim == 3 else pixels
+    elif isinstance(value, np.ndarray):
+        pixels = value
+    else:
+        raise TypeError(
+            f"image {name} must be a Pillow image, a tensor (3, h, w) or an array (h, w, 3), "
+            f"got {type(value).__name__}"
+        )
+    if pixels.ndim == 3 and pixels.shape[2] == 1:
+        pixels = pixels[:, :, 0]
+    if pixels.ndim != 2 and (pixels.ndim != 3 or pixels.shape[2] not in (3, 4)):
+        raise ValueError(
+            f"image {name} must have 1, 3 or 4 channels, got shape {tuple(value.shape)}: tensors "
+            "are (channels, height, width), arrays (height, width, channels)"
+        )
+    return as_rgb(pillow().fromarray(np.ascontiguousarray(_as_bytes(pixels, name))))
+
+
+def _as_bytes(pixels: NDArray[Any], name: str) -> NDArray[Any]:
+    if pixels.dtype == np.uint8:
+        return pixels
+    if pixels.dtype.kind != "f":
+        raise TypeError(f"image {name} must be uint8 or float in [0, 1], got {pixels.dtype}")
+    low, high = float(pixels.min()), float(pixels.max())
+    if not (low >= 0 and high <= 1):  # written so that NaN is refused as well
+        raise ValueError(
+            f"image {name} must lie in [0, 1] as float, got values from {low:g} to {high:g}: leave "
+            "normalisation to the preprocessing of the model, and divide 8-bit values by 255"
+        )
+    return (pixels * 255).round().astype(np.uint8)
+
+
+def pillow() -> ModuleType:
+    """Pillow's Image module, loaded when the first picture is read."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("reading images needs the package pillow: pip install pillow") from error
+    return Image

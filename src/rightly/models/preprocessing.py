@@ -1,0 +1,146 @@
+"""What a classifier wants done to a picture before it looks."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from rightly.draws import Images
+
+if TYPE_CHECKING:
+    import PIL.Image
+
+# Pillow's own numbers, so that no import of Pillow is needed to know them.
+INTERPOLATIONS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
+Colour = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """Geometry, done once when a picture is decoded, and normalisation, done after the views.
+
+    `size` (height, width) is cut from the centre after a resize: `resize=256` makes the shorter
+    side 256, `resize=(256, 256)` both sides whatever the shape was, and without `resize` the
+    picture is made just large enough. Without `size` nothing is cut.
+    """
+
+    size: tuple[int, int] | None = None
+    resize: int | tuple[int, int] | None = None
+    interpolation: str = "bilinear"
+    mean: Colour = (0.0, 0.0, 0.0)
+    std: Colour = (1.0, 1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        if self.interpolation not in INTERPOLATIONS:
+            raise ValueError(
+                f"interpolation must be one of {list(INTERPOLATIONS)}, got {self.interpolation!r}"
+            )
+        if len(self.mean) != 3 or len(self.std) != 3 or not all(s > 0 for s in self.std):
+            raise ValueError(
+                "mean and std must be three numbers, for red, green and blue in [0, 1], and std "
+                f"positive, got {self.mean} and {self.std}"
+            )
+        sides = [*(self.size or ()), *_pair(self.resize or ())]
+        if not all(side > 0 for side in sides):
+            raise ValueError(f"size and resize must be positive, got {self.size}, {self.resize}")
+        if (
+            self.size
+            and self.resize
+            and any(cut > whole for cut, whole in zip(self.size, _pair(self.resize), strict=True))
+        ):
+            raise ValueError(
+                f"size {self.size} must fit into a picture resized to {self.resize}: "
+                "raise resize, or leave it out"
+            )
+
+    def geometry(self, picture: "PIL.Image.Image") -> UInt8[Tensor, "3 h w"]:
+        """The picture resized and cut, as bytes."""
+        if picture.mode != "RGB":
+            raise ValueError(f"picture must be in RGB, got mode {picture.mode}: convert it first")
+        width, height = self._resized(*picture.size)
+        if (width, height) != picture.size:
+            picture = picture.resize((width, height), INTERPOLATIONS[self.interpolation])
+        if self.size is not None and self.size != (height, width):
+            # Rounded half to even, as torchvision's CenterCrop does.
+            top, left = round((height - self.size[0]) / 2), round((width - self.size[1]) / 2)
+            picture = picture.crop((left, top, left + self.size[1], top + self.size[0]))
+        return torch.from_numpy(np.array(picture)).permute(2, 0, 1).contiguous()
+
+    def normalise(self, images: Images) -> Images:
+        """Images in [0, 1] as the classifier was trained to see them."""
+        if self.mean == (0, 0, 0) and self.std == (1, 1, 1):
+            return images
+        mean, std = torch.tensor([self.mean, self.std]).to(images)[:, :, None, None]
+        return (images - mean) / std
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, which `from_dict` reads back."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Preprocessing":
+        """What `as_dict` gave, also after a way through JSON."""
+        unknown = sorted(set(values) - set(cls.__dataclass_fields__))
+        if unknown:
+            raise ValueError(
+                f"preprocessing must have no other keys than {list(cls.__dataclass_fields__)}, "
+                f"got {unknown}"
+            )
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+        return cls(**given)
+
+    def _resized(self, width: int, height: int) -> tuple[int, int]:
+        if isinstance(self.resize, tuple):
+            return self.resize[1], self.resize[0]
+        if self.resize is not None:
+            # The longer side is rounded down, as torchvision's Resize does.
+            if width <= height:
+                return self.resize, self.resize * height // width
+            return self.resize * width // height, self.resize
+        if self.size is None:
+            return width, height
+        h, w = self.size
+        if w * height >= h * width:  # the width has to grow more, or shrink less
+            return w, w * height // width
+        return h * width // height, h
+
+
+def check_agreement(
+    preprocessing: Preprocessing,
+    transform: Callable[["PIL.Image.Image"], Float[Tensor, "3 h w"]],
+    model: str,
+) -> None:
+    """Refuses a reading of a model's config that does not do what the model's own transform does.
+
+    Configs have many keys and libraries invent more; one look at what comes out settles it.
+    """
+    from PIL import Image
+
+    # Smooth, so that resampling hardly matters; lopsided, so that crop, flip and channels do.
+    y, x = np.mgrid[0:300, 0:360] / 360
+    picture = Image.fromarray((255 * np.stack([x, y, (x * y) ** 2], -1)).astype(np.uint8))
+    theirs = transform(picture).float()
+    ours = preprocessing.normalise(preprocessing.geometry(picture)[None] / 255)[0]
+    apart = float("inf")
+    if ours.shape == theirs.shape:
+        apart = float(((ours - theirs).abs().mean((1, 2)) * torch.tensor(preprocessing.std)).max())
+    # Interpolation differs by 0.003 at most on such a picture, a crop of 7/8 by 0.03.
+    if not apart < 0.01:
+        raise ValueError(
+            f"the preprocessing of {model} is not a resize, a centre crop and a normalisation as "
+            f"its config reads ({preprocessing}): give preprocessing=Preprocessing(...) yourself"
+        )
+
+
+def _pair(side: int | tuple[int, ...]) -> tuple[int, ...]:
+    return side if isinstance(side, tuple) else (side, side)

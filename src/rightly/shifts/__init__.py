@@ -1,0 +1,41 @@
+"""Synthetic shifts: what may happen to images between the test set and the world.
+
+Each takes images before normalisation, a severity from 1 to 5 and a seed. Random ones draw from
+the seed and the image alone (see draws.py), so an image is shifted alike in any batch.
+"""
+
+from collections.abc import Callable
+
+from rightly.draws import Images
+from rightly.shifts.blur import defocus_blur, gaussian_blur, motion_blur
+from rightly.shifts.colour import brightness, contrast, posterise, saturation
+from rightly.shifts.digital import jpeg, pixelate, sketch
+from rightly.shifts.geometry import rotation, zoom_out
+from rightly.shifts.noise import gaussian_noise, impulse_noise, shot_noise
+
+Shift = Callable[[Images, int, int], Images]
+
+SHIFTS: dict[str, Shift] = {
+    "gaussian_noise": gaussian_noise,
+    "shot_noise": shot_noise,
+    "impulse_noise": impulse_noise,
+    "gaussian_blur": gaussian_blur,
+    "defocus_blur": defocus_blur,
+    "motion_blur": motion_blur,
+    "contrast": contrast,
+    "brightness": brightness,
+    "saturation": saturation,
+    "pixelate": pixelate,
+    "jpeg": jpeg,
+    "rotation": rotation,
+    "zoom_out": zoom_out,
+    "posterise": posterise,
+    "sketch": sketch,
+}
+
+
+def shift(name: str) -> Shift:
+    """The shift of that name."""
+    if name not in SHIFTS:
+        raise ValueError(f"there is no shift {name!r}; there are {', '.join(SHIFTS)}")
+    return SHIFTS[name]
