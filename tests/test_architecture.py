@@ -13,7 +13,7 @@ LAYERS = [
     {"views", "shifts", "losses", "evidence"},
     {"calibrators"},
     {"metrics", "storage", "images", "models"},
-    {"evaluate", "demo", "collect"},
+    {"evaluate", "demo", "collecting"},
     {"tables"},
     {"cli"},
     {"__main__"},

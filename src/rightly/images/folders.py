@@ -106,11 +106,12 @@ def _class_order(root: Path, found: list[str], class_names: Sequence[str] | None
                 f"class_names must name every folder in {root}, but not: {few(unknown)}"
             )
         return list(class_names)
-    # 10 sorts before 2 as text: whoever named the folders by number hardly meant that.
-    if all(name.isdecimal() for name in found) and found != sorted(found, key=int):
+    # 10 sorts before 2 as text, and a gap is a class without pictures: both would shift labels.
+    numbers = [int(name) for name in found if name.isdecimal()]
+    if len(numbers) == len(found) and numbers != list(range(numbers[0], numbers[0] + len(found))):
         raise ValueError(
-            f"the class folders in {root} are numbers of different lengths, whose order as text "
-            f"({few(found)}) is not their order as numbers: give class_names= in the classifier's "
-            "order"
+            f"the class folders in {root} are numbers but do not count up one by one when sorted "
+            f"as text ({few(found)}): give class_names= with all classes in the classifier's "
+            "order, or layout='imagenet-val' if they are numbers of ImageNet classes"
         )
     return found

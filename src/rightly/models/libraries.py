@@ -4,10 +4,11 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rightly.models.preprocessing import INTERPOLATIONS, Preprocessing, check_agreement
+from rightly.models.preprocessing import INTERPOLATIONS, Preprocessing, agreed
 
 
 class Opened(NamedTuple):
@@ -26,25 +27,14 @@ def timm_model(name: str, with_preprocessing: bool) -> Opened:
     except RuntimeError as error:
         if "Unknown model" not in str(error):
             raise
-        close = timm.list_models(f"*{name.split('.')[0][:6]}*", pretrained=True)[:5]
-        raise ValueError(f"timm has no model {name!r}; near are {close}") from error
+        known = timm.list_models(pretrained=True)
+        raise ValueError(f"timm has no model {name!r}; {_near(name, known)}") from error
     config = data.resolve_model_data_config(model)
     names = _names((getattr(model, "pretrained_cfg", None) or {}).get("label_names"))
     if not with_preprocessing:
         return Opened(model, None, names)
-    size = tuple(config["input_size"][1:])
-    whole = [int(side / config["crop_pct"]) for side in size]
-    squashed = config.get("crop_mode") == "squash"
-    preprocessing = Preprocessing(
-        size,
-        (whole[0], whole[1]) if squashed else min(whole),
-        config["interpolation"],
-        tuple(config["mean"]),
-        tuple(config["std"]),
-    )
     transform = data.create_transform(**config, is_training=False)
-    check_agreement(preprocessing, transform, f"timm:{name}")
-    return Opened(model, preprocessing, names)
+    return Opened(model, agreed(lambda: _of_timm(config), transform, f"timm:{name}"), names)
 
 
 def hugging_face_model(name: str, with_preprocessing: bool) -> Opened:
@@ -56,13 +46,12 @@ def hugging_face_model(name: str, with_preprocessing: bool) -> Opened:
     if not with_preprocessing:
         return Opened(model, None, names)
     processor = transformers.AutoImageProcessor.from_pretrained(name)
-    preprocessing = _of_processor(processor.to_dict(), name)
 
     def transform(picture: Any) -> Any:
         return processor(images=picture, return_tensors="pt")["pixel_values"][0]
 
-    check_agreement(preprocessing, transform, f"hf:{name}")
-    return Opened(model, preprocessing, names)
+    config = processor.to_dict()
+    return Opened(model, agreed(lambda: _of_processor(config), transform, f"hf:{name}"), names)
 
 
 def torchvision_model(name: str, with_preprocessing: bool) -> Opened:
@@ -71,22 +60,15 @@ def torchvision_model(name: str, with_preprocessing: bool) -> Opened:
     try:
         weights = models.get_model_weights(name).DEFAULT
     except ValueError as error:
-        raise ValueError(f"torchvision has no model {name!r}: {error}") from error
+        known = models.list_models(module=models)
+        raise ValueError(f"torchvision has no model {name!r}; {_near(name, known)}") from error
     model = models.get_model(name, weights=weights)
     names = _names(weights.meta.get("categories"))
     if not with_preprocessing:
         return Opened(model, None, names)
     transform = weights.transforms()
-    crop, whole = transform.crop_size, transform.resize_size
-    preprocessing = Preprocessing(
-        (crop[0], crop[-1]),
-        whole[0] if len(whole) == 1 else (whole[0], whole[1]),
-        transform.interpolation.value,
-        tuple(transform.mean),
-        tuple(transform.std),
-    )
-    check_agreement(preprocessing, transform, f"torchvision:{name}")
-    return Opened(model, preprocessing, names)
+    spec = f"torchvision:{name}"
+    return Opened(model, agreed(lambda: _of_torchvision(transform), transform, spec), names)
 
 
 def own_model(place: str, with_preprocessing: bool) -> Opened:
@@ -111,8 +93,8 @@ def needed(module: str, package: str = "") -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module.split(".")[0]:
-            raise
+        if (error.name or "").split(".")[0] != module.split(".")[0]:
+            raise  # the library is there, but not what it needs
         raise ImportError(
             f"this model needs the package {package}: pip install {package}"
         ) from error
@@ -120,8 +102,31 @@ def needed(module: str, package: str = "") -> Any:
         raise ImportError(f"{package} is installed but cannot be loaded: {error}") from error
 
 
-def _of_processor(config: Mapping[str, Any], name: str) -> Preprocessing:
-    """The usual keys of Hugging Face's image processors; `check_agreement` finds the unusual."""
+def _of_timm(config: Mapping[str, Any]) -> Preprocessing:
+    _, height, width = config["input_size"]
+    whole = int(height / config["crop_pct"]), int(width / config["crop_pct"])
+    return Preprocessing(
+        (height, width),
+        whole if config.get("crop_mode") == "squash" else min(whole),
+        config["interpolation"],
+        tuple(config["mean"]),
+        tuple(config["std"]),
+    )
+
+
+def _of_torchvision(transform: Any) -> Preprocessing:
+    crop, whole = transform.crop_size, transform.resize_size
+    return Preprocessing(
+        (crop[0], crop[-1]),
+        whole[0] if len(whole) == 1 else (whole[0], whole[1]),
+        transform.interpolation.value,
+        tuple(transform.mean),
+        tuple(transform.std),
+    )
+
+
+def _of_processor(config: Mapping[str, Any]) -> Preprocessing:
+    """The usual keys of Hugging Face's image processors; `agreed` finds out the unusual."""
     resize: int | tuple[int, int] | None = None
     size: tuple[int, int] | None = None
     if config.get("do_resize"):
@@ -144,8 +149,15 @@ def _of_processor(config: Mapping[str, Any], name: str) -> Preprocessing:
     interpolation = numbers[int(config.get("resample") or 0)]
     if not config.get("do_normalize"):
         return Preprocessing(size, resize, interpolation)
-    mean, std = config["image_mean"], config["image_std"]
-    return Preprocessing(size, resize, interpolation, tuple(mean), tuple(std))
+    # EfficientNet divides once more by std where its head is included.
+    power = 2 if config.get("include_top") else 1
+    std = tuple(value**power for value in config["image_std"])
+    return Preprocessing(size, resize, interpolation, tuple(config["image_mean"]), std)
+
+
+def _near(name: str, known: list[str]) -> str:
+    close = get_close_matches(name, known, 5, 0.5)
+    return f"near are {', '.join(close)}" if close else f"there are {len(known)}"
 
 
 def _names(found: Any) -> tuple[str, ...] | None:

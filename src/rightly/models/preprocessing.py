@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import UInt8
 from torch import Tensor
 
 from rightly.draws import Images
@@ -115,31 +115,45 @@ class Preprocessing:
         return h * width // height, h
 
 
-def check_agreement(
-    preprocessing: Preprocessing,
-    transform: Callable[["PIL.Image.Image"], Float[Tensor, "3 h w"]],
+def agreed(
+    read_config: Callable[[], Preprocessing],
+    transform: Callable[["PIL.Image.Image"], Tensor],
     model: str,
-) -> None:
-    """Refuses a reading of a model's config that does not do what the model's own transform does.
+) -> Preprocessing:
+    """What a model's config says, if that does what the model's own transform does.
 
     Configs have many keys and libraries invent more; one look at what comes out settles it.
     """
+    try:
+        preprocessing = read_config()
+        apart = _disagreement(preprocessing, transform)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"the preprocessing of {model} cannot be read from its config ({error!r}): "
+            "give preprocessing=Preprocessing(...) yourself"
+        ) from error
+    # Resampling differs by 0.003 at most on a smooth picture, a crop of 7/8 by 0.03.
+    if not apart < 0.01:
+        raise ValueError(
+            f"the preprocessing of {model} is not the resize, centre crop and normalisation that "
+            f"its config reads as, {preprocessing}: give preprocessing=Preprocessing(...) yourself"
+        )
+    return preprocessing
+
+
+def _disagreement(
+    preprocessing: Preprocessing, transform: Callable[["PIL.Image.Image"], Tensor]
+) -> float:
     from PIL import Image
 
-    # Smooth, so that resampling hardly matters; lopsided, so that crop, flip and channels do.
+    # Lopsided, so that crop, flip and order of channels show.
     y, x = np.mgrid[0:300, 0:360] / 360
     picture = Image.fromarray((255 * np.stack([x, y, (x * y) ** 2], -1)).astype(np.uint8))
     theirs = transform(picture).float()
     ours = preprocessing.normalise(preprocessing.geometry(picture)[None] / 255)[0]
-    apart = float("inf")
-    if ours.shape == theirs.shape:
-        apart = float(((ours - theirs).abs().mean((1, 2)) * torch.tensor(preprocessing.std)).max())
-    # Interpolation differs by 0.003 at most on such a picture, a crop of 7/8 by 0.03.
-    if not apart < 0.01:
-        raise ValueError(
-            f"the preprocessing of {model} is not a resize, a centre crop and a normalisation as "
-            f"its config reads ({preprocessing}): give preprocessing=Preprocessing(...) yourself"
-        )
+    if ours.shape != theirs.shape:
+        return float("inf")
+    return float(((ours - theirs).abs().mean((1, 2)) * torch.tensor(preprocessing.std)).max())
 
 
 def _pair(side: int | tuple[int, ...]) -> tuple[int, ...]:

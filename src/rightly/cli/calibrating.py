@@ -1,19 +1,18 @@
-"""The command line: rightly compare, fit, evaluate, apply, methods, demo."""
+"""Commands that work on stored predictions: compare, fit, evaluate, apply, methods, demo."""
 
 import argparse
 import csv
 import json
 import math
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from rightly import __version__, tables
+from rightly import tables
 from rightly.calibrators import CALIBRATORS, calibrator, load_calibrator
+from rightly.cli.consoles import ERR, OUT
 from rightly.demo import TESTS, demo_set
 from rightly.evaluate import TABLE_METRICS, Row, TestSets, compare, is_random, measure, missing
 from rightly.files import write_whole
@@ -22,33 +21,9 @@ from rightly.predictions import Predictions
 from rightly.shapes import Labels
 from rightly.storage import load
 
-OUT = Console(highlight=False)
-ERR = Console(stderr=True, highlight=False)
 
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; bad input ends in one line that says what is wrong, and status 2."""
-    chosen = _parser().parse_args(arguments)
-    with warnings.catch_warnings():
-        warnings.showwarning = _show_warning
-        try:
-            chosen.run(chosen)
-        except (ValueError, TypeError, OSError) as error:
-            ERR.print(f"rightly {chosen.command}: {error}", style="red", soft_wrap=True)
-            return 2
-        except KeyboardInterrupt:
-            ERR.print("stopped")
-            return 130
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="rightly", description="How likely is each prediction to be right?"
-    )
-    parser.add_argument("--version", action="version", version=f"rightly {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-
+def add_commands(commands: Any) -> None:
+    """The commands of this module and their arguments."""
     add = commands.add_parser("compare", help="fit many calibrators, compare them on test sets")
     add.add_argument("cal", help="calibration predictions with labels (.npz)")
     add.add_argument("--on", action="append", required=True, metavar="[NAME=]FILE", help="test set")
@@ -84,7 +59,6 @@ def _parser() -> argparse.ArgumentParser:
 
     add = commands.add_parser("demo", help="compare all calibrators on data in the package")
     add.set_defaults(run=_demo)
-    return parser
 
 
 def _compare(chosen: argparse.Namespace) -> None:
@@ -96,7 +70,7 @@ def _compare(chosen: argparse.Namespace) -> None:
         if name in tests:
             raise ValueError(f"--on needs a different name for each test set, got {name!r} twice")
         tests[name] = _labelled(path, chosen.views)
-    metrics = list(METRICS) if chosen.metrics == "all" else _names(chosen.metrics)
+    metrics = list(METRICS) if chosen.metrics == "all" else names_in(chosen.metrics)
     methods = _methods_for(chosen.methods, predictions, tests)
     rows = _compared(predictions, labels, tests, methods, metrics, chosen.seeds)
     tables.print_comparison(rows, OUT)
@@ -107,7 +81,7 @@ def _compare(chosen: argparse.Namespace) -> None:
 def _methods_for(asked: str, predictions: Predictions, tests: TestSets) -> list[str]:
     """The methods named, or all that these predictions allow, with a word on those left out."""
     if asked != "all":
-        return _names(asked)
+        return names_in(asked)
     lacking = {name: missing(name, predictions, tests) for name in CALIBRATORS}
     for need in ("view_logits", "features"):
         out = [name for name, needs in lacking.items() if need in needs]
@@ -226,12 +200,12 @@ def _labelled(path: str, views: str | None) -> tuple[Predictions, Labels]:
 
 def _loaded(path: str, views: str | None) -> tuple[Predictions, Labels | None]:
     predictions, labels = load(path)
-    if views is not None and predictions.view_names != tuple(_names(views)):
-        predictions = predictions.with_views(_names(views))
+    if views is not None and predictions.view_names != tuple(names_in(views)):
+        predictions = predictions.with_views(names_in(views))
     return predictions, labels
 
 
-def _names(joined: str) -> list[str]:
+def names_in(joined: str) -> list[str]:
     return [name.strip() for name in joined.split(",") if name.strip()]
 
 
@@ -241,14 +215,3 @@ def _write_json(path: str, rows: Sequence[Row]) -> None:
     ]
     text = json.dumps({"rows": plain}, indent=1) + "\n"
     write_whole(Path(path), lambda part: part.write_text(text))
-
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    ERR.print(f"warning: {message}", style="yellow", soft_wrap=True)

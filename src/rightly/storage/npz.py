@@ -1,6 +1,5 @@
-"""Predictions in files. Nothing is ever pickled."""
+"""Predictions as NumPy archives."""
 
-import os
 import warnings
 import zipfile
 import zlib
@@ -17,9 +16,8 @@ ARRAYS = ("logits", "view_logits", "features", "shift")
 NAMES = ("view_names", "class_names", "shift_names")
 
 
-def load(path: str | os.PathLike[str]) -> tuple[Predictions, Labels | None]:
-    """Predictions and labels from a file; labels are None where the file has none."""
-    path = Path(path)
+def read(path: Path) -> tuple[Predictions, Labels | None]:
+    """Predictions and labels of one archive, read without ever unpickling anything."""
     arrays = _read_npz(path)
     unknown = sorted(set(arrays) - {*ARRAYS, *NAMES, "labels"})
     if "logits" not in arrays:
@@ -28,7 +26,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Predictions, Labels | None]:
             hint = ": build them with Predictions.from_probabilities and write them with save"
         raise ValueError(f"{path} must hold logits, but it holds {sorted(arrays)}{hint}")
     if unknown:
-        warnings.warn(f"{path} holds keys that are not read: {unknown}", UserWarning, stacklevel=2)
+        warnings.warn(f"{path} holds keys that are not read: {unknown}", UserWarning, stacklevel=3)
     given: dict[str, Any] = {name: arrays[name] for name in ARRAYS if name in arrays}
     given |= {name: arrays[name].tolist() for name in NAMES if name in arrays}
     try:
@@ -39,10 +37,8 @@ def load(path: str | os.PathLike[str]) -> tuple[Predictions, Labels | None]:
         raise type(error)(f"{path}: {error}") from error
 
 
-def save(
-    path: str | os.PathLike[str], predictions: Predictions, labels: AnyArray | None = None
-) -> None:
-    """Writes predictions, and labels if given, to a compressed .npz file."""
+def write(path: Path, predictions: Predictions, labels: AnyArray | None) -> None:
+    """Writes predictions, and labels if given, to a compressed archive."""
     arrays: dict[str, Any] = {}
     for name in ARRAYS:
         value = getattr(predictions, name)
@@ -53,7 +49,7 @@ def save(
             arrays[name] = np.array(getattr(predictions, name))
     if labels is not None:
         arrays["labels"] = checked_labels(labels, predictions).cpu().numpy()
-    write_whole(Path(path), lambda part: _write_npz(part, arrays))
+    write_whole(path, lambda part: _write_npz(part, arrays))
 
 
 def _write_npz(path: Path, arrays: dict[str, Any]) -> None:

@@ -1,0 +1,108 @@
+"""From a classifier and images to stored predictions: the only slow step, done once.
+
+    images --decode, resize--> bytes --[0, 1]--> shifts --> views --normalise--> classifier
+           threads, ahead of the model             each of them once for every image
+
+Images are taken in shards of a fixed size. A shard is stored when all is known about it, so
+that a run can be killed at any moment and goes on where it was.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rightly.collecting.decoding import Report as Report
+from rightly.collecting.plan import SHARD
+from rightly.collecting.plan import VIEWS as VIEWS
+from rightly.collecting.plan import Plan as Plan
+from rightly.collecting.running import blocks_of, stacked
+from rightly.images import ImageSet, open_images
+from rightly.models import Classifier, Preprocessing, open_model
+from rightly.predictions import Predictions
+from rightly.shapes import Labels
+from rightly.storage import load
+from rightly.storage.parquet import Block, Store
+
+
+def collect(
+    model: Any,
+    dataset: Any,
+    views: Sequence[str] = VIEWS,
+    shifts: Sequence[str] = (),
+    batch_size: int = 256,
+    device: str | torch.device = "auto",
+    out: str | os.PathLike[str] | None = None,
+    *,
+    features: bool = False,
+    preprocessing: Preprocessing | None = None,
+    output: str | int | None = None,
+    images: Mapping[str, Any] | None = None,
+    precision: str = "float32",
+    dtype: str = "float32",
+    seed: int = 0,
+    unreadable: str = "stop",
+    workers: int | None = None,
+    advance: Callable[[int], object] = lambda count: None,
+) -> tuple[Predictions, Labels | None]:
+    """Runs a classifier once over a data set and over the views of every image.
+
+    `model` is a spec such as "timm:resnet50", a module or a function; `dataset` a folder, a torch
+    Dataset or a Hugging Face one (`images` holds further arguments of `open_images`). With `out`
+    the rows are stored as a Parquet data set as they come; without, they are only returned.
+    """
+    plan = Plan(tuple(views), tuple(shifts), features, precision, dtype, seed, unreadable)
+    classifier = open_model(
+        model, device=device, preprocessing=preprocessing, features=features, output=output
+    )
+    opened = dataset if isinstance(dataset, ImageSet) else open_images(dataset, **(images or {}))
+    if out is not None:
+        store = Store.begin(Path(out), plan.settings(classifier, opened))
+        collect_into(store, classifier, opened, plan, batch_size, workers, advance)
+        return load(out)
+    blocks = [
+        block
+        for _, block in blocks_of(
+            classifier, opened, plan, range(-(-len(opened) // SHARD)), batch_size, workers, advance
+        )
+    ]
+    return _joined(blocks, plan, opened.class_names or classifier.class_names)
+
+
+def collect_into(
+    store: Store,
+    classifier: Classifier,
+    images: ImageSet,
+    plan: Plan,
+    batch_size: int = 256,
+    workers: int | None = None,
+    advance: Callable[[int], object] = lambda count: None,
+    report: Report | None = None,
+) -> None:
+    """Writes the shards that a store still lacks."""
+    todo = store.missing()
+    done = store.settings["shards"] - len(todo)
+    advance(min(done * SHARD, len(images)))
+    blocks = blocks_of(classifier, images, plan, todo, batch_size, workers, advance, report)
+    for k, block in blocks:
+        store.write(k, block)
+
+
+def _joined(
+    blocks: list[Block], plan: Plan, class_names: Sequence[str] | None
+) -> tuple[Predictions, Labels | None]:
+    whole = stacked(blocks)
+    if not len(whole.index):
+        raise ValueError("no image could be decoded")
+    predictions = Predictions(
+        whole.logits,
+        whole.view_logits,
+        whole.features,
+        plan.views or None,
+        class_names,
+        whole.shift if plan.shifts else None,
+        plan.shifts,
+    )
+    return predictions, None if whole.labels is None else torch.from_numpy(whole.labels)
