@@ -45,7 +45,7 @@ def blocks_of(
         PRECISIONS[plan.precision], channels_last=classifier.device.type == "cuda"
     )
     gathered: dict[int, list[Block]] = {}
-    with prepared, torch.inference_mode():
+    with prepared, torch.no_grad():
         running: deque[tuple[int, _Running]] = deque()
         for k, batch in decoded(
             images, classifier.preprocessing, batches, plan.unreadable, workers, report
