@@ -76,13 +76,11 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--views", type=int, default=3)
+    parser.add_argument("--workers", type=int)
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()
-    from PIL import Image
-
     rng = np.random.default_rng(0)
-    pixels = rng.integers(0, 256, (min(chosen.images, 256), 224, 224, 3), np.uint8)
-    pictures = [Image.fromarray(picture) for picture in pixels]
+    pictures = rng.integers(0, 256, (min(chosen.images, 1024), 224, 224, 3), np.uint8)
     images = ImageSet([str(i) for i in range(chosen.images)], lambda i: pictures[i % len(pictures)])
     names = (*VIEWS, *(name for name in ALL_VIEWS if name not in VIEWS))[: chosen.views]
     plan = Plan(names, precision=chosen.precision)
@@ -91,8 +89,7 @@ def main() -> None:
     classifier = open_model(model, device=chosen.device, preprocessing=normal)
     device = classifier.device
     size = chosen.batch_size
-    decoded = [normal.geometry(pictures[i % len(pictures)]) for i in range(size)]
-    batch = torch.stack(decoded).to(device).float() / 255
+    batch = torch.from_numpy(pictures[:size]).to(device).permute(0, 3, 1, 2).float() / 255
     count = -(-chosen.images // size)
     ready = normal.normalise(batch).to(PRECISIONS[plan.precision] or torch.float32)
     if device.type == "cuda":
@@ -107,7 +104,8 @@ def main() -> None:
                     model(ready[:rows])
 
     def collected() -> None:
-        for _ in blocks_of(classifier, images, plan, range(-(-chosen.images // 1024)), size):
+        shards = range(-(-chosen.images // 1024))
+        for _ in blocks_of(classifier, images, plan, shards, size, chosen.workers):
             pass
 
     bare(), collected()

@@ -13,8 +13,8 @@ LAYERS = [
     {"views", "shifts", "losses", "evidence"},
     {"calibrators"},
     {"metrics", "storage", "images", "models"},
-    {"evaluate", "demo", "collecting"},
-    {"tables"},
+    {"evaluate", "demo", "collecting", "scoring"},
+    {"tables", "scale"},
     {"cli"},
     {"__main__"},
 ]

@@ -8,6 +8,7 @@ hash. Only additions, products and remainders are used, so the draws export to O
 import hashlib
 import math
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -61,8 +62,8 @@ def residues(images: Images, count: int, seed: int) -> Int[Tensor, "n {count}"]:
     grid = images[:, :, :: max(1, h // 64), :: max(1, w // 64)]
     pixels = (grid.float() * 255).round()
     sums = torch.cat([pixels.sum(3).flatten(1), pixels.sum(2).flatten(1)], 1).long()
-    numbers = _numbers(count * (sums.shape[1] + 1), seed).reshape(count, -1)
-    weights = torch.as_tensor(numbers, device=images.device)
+    numbers = tuple(_numbers(count * (sums.shape[1] + 1), seed).tolist())
+    weights = constant(numbers, images.device, torch.int64).reshape(count, -1)
     return ((sums[:, None] * weights[:, 1:]).sum(2) + weights[:, 0]) % PRIME
 
 
@@ -85,6 +86,24 @@ def gaussians(count: int, seed: int, device: torch.device) -> Float[Tensor, " {c
     fourth = numbers.square().remainder(PRIME).square().remainder(PRIME)
     radius, angle = ((fourth * numbers).remainder(PRIME) + 1).float() / (PRIME + 1)
     return (-2 * radius.log()).sqrt() * (2 * math.pi * angle).cos()
+
+
+def constant(numbers: tuple[Any, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Numbers as a tensor on the device, kept for the next call.
+
+    A copy from the host would make it wait until the device has done all its work. While a model
+    is exported nothing is kept, because tensors stand for others then.
+    """
+    if torch.compiler.is_compiling() or torch.compiler.is_exporting():
+        return torch.tensor(numbers, device=device, dtype=dtype)
+    return _kept(numbers, device, dtype)
+
+
+@lru_cache(256)
+def _kept(numbers: tuple[Any, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
+    # A tensor made in inference mode could not be used outside of it.
+    with torch.inference_mode(False):
+        return torch.tensor(numbers, device=device, dtype=dtype)
 
 
 @lru_cache(64)

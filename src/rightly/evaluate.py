@@ -8,8 +8,8 @@ import numpy as np
 
 from rightly.calibrators import CALIBRATORS, Calibrator, calibrator, method
 from rightly.metrics import METRICS, Metric
-from rightly.predictions import Predictions
-from rightly.shapes import AnyArray
+from rightly.predictions import Predictions, checked_labels
+from rightly.shapes import AnyArray, Labels
 
 TABLE_METRICS = ("ece", "brier", "ks", "auroc")  # the columns of the paper's tables
 
@@ -81,6 +81,24 @@ def compare(
                 values = measure(fitted, test, truth, metrics)
                 rows += [Row(name, dataset, key, value, seed) for key, value in values.items()]
     return rows
+
+
+def split_by_shift(
+    name: str, predictions: Predictions, labels: AnyArray
+) -> dict[str, tuple[Predictions, Labels]]:
+    """One test set for the images as they are, and one for each shift they were collected under."""
+    known = checked_labels(labels, predictions)
+    if predictions.shift is None:
+        return {name: (predictions, known)}
+    sets = {}
+    for value in predictions.shift.unique().tolist():
+        title = name
+        if value:
+            named = len(predictions.shift_names) >= value
+            title = predictions.shift_names[value - 1] if named else f"{name} shift {value}"
+        rows = predictions.shift == value
+        sets[title] = (predictions[rows], known[rows])
+    return sets
 
 
 def is_random(name: str) -> bool:

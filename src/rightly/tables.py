@@ -56,7 +56,7 @@ def print_comparison(rows: Sequence[Row], console: Console) -> None:
         console.print()
 
 
-def before_and_after(before: Mapping[str, float], after: Mapping[str, float], title: str) -> Table:
+def before_and_after(before: Mapping[str, float], after: Mapping[str, float]) -> Table:
     """One row a metric: the classifier's own confidence against the calibrated one."""
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2))
     table.add_column("metric")
@@ -66,7 +66,6 @@ def before_and_after(before: Mapping[str, float], after: Mapping[str, float], ti
         best = _best([before[name], after[name]], name)
         cells = [_cell([values[name]], name, best) for values in (before, after)]
         table.add_row(heading_of(name), *cells)
-    table.title = title
     return table
 
 

@@ -14,7 +14,7 @@ import torch.nn.functional as F  # noqa: N812
 from jaxtyping import Float
 from torch import Tensor
 
-from rightly.draws import Images, as_images, gaussians, precise, uniforms
+from rightly.draws import Images, as_images, constant, gaussians, precise, uniforms
 
 View = Callable[[Images], Images]
 
@@ -35,9 +35,10 @@ def rotation(images: Images) -> Images:
     n, _, h, w = images.shape
     cos, sin = math.cos(math.radians(15)), math.sin(math.radians(15))
     # Coordinates run from -1 to 1 along each side: h / w keeps angles true in oblong images.
-    turn = torch.tensor([[[cos, -sin * h / w, 0], [sin * w / h, cos, 0]]])
     values = precise(images)
-    grid = F.affine_grid(turn.to(values), [1, 3, h, w], align_corners=False)
+    matrix = ((cos, -sin * h / w, 0.0), (sin * w / h, cos, 0.0))
+    turn = constant((matrix,), values.device, values.dtype)
+    grid = F.affine_grid(turn, [1, 3, h, w], align_corners=False)
     grid = grid.expand(n, -1, -1, -1)
     turned = F.grid_sample(values, grid, padding_mode="reflection", align_corners=False)
     return as_images(turned, images)
@@ -62,7 +63,7 @@ def color_jitter(images: Images, seed: int = 0) -> Images:
     turn = (draws[:, 3] - 0.5) * (2 * math.pi * 0.2)
     matrix = _colour_matrix(brightness * contrast, saturation, turn)
     # Contrast is taken about the mean luma: a grey, which saturation and hue leave alone.
-    luma = values.new_tensor((RED, GREEN, BLUE))
+    luma = constant((RED, GREEN, BLUE), values.device, values.dtype)
     mean = (values.mean((2, 3)) * luma).sum(1)
     changed = (brightness * (1 - contrast) * mean)[:, None, None, None]
     for channel in range(3):
@@ -178,8 +179,8 @@ def _colour_matrix(
 ) -> Float[Tensor, "n 3 3"]:
     """Scales all of a colour; stretches and turns only what sets it apart from grey."""
     grey = ((RED, GREEN, BLUE),) * 3
-    colour = [[float(i == j) - grey[i][j] for j in range(3)] for i in range(3)]
-    parts = scale.new_tensor((grey, colour, QUARTER_TURN))
+    colour = tuple(tuple(float(i == j) - grey[i][j] for j in range(3)) for i in range(3))
+    parts = constant((grey, colour, QUARTER_TURN), scale.device, scale.dtype)
     chroma = scale * saturation
     shares = torch.stack([scale, chroma * turn.cos(), chroma * turn.sin()], 1)
     return (shares[:, :, None, None] * parts).sum(1)

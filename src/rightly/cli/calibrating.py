@@ -1,7 +1,6 @@
-"""Commands that work on stored predictions: compare, fit, evaluate, apply, methods, demo."""
+"""Commands that work on stored predictions: compare, fit, evaluate, methods, demo."""
 
 import argparse
-import csv
 import json
 import math
 from collections.abc import Sequence
@@ -14,7 +13,16 @@ from rightly import tables
 from rightly.calibrators import CALIBRATORS, calibrator, load_calibrator
 from rightly.cli.consoles import ERR, OUT
 from rightly.demo import TESTS, demo_set
-from rightly.evaluate import TABLE_METRICS, Row, TestSets, compare, is_random, measure, missing
+from rightly.evaluate import (
+    TABLE_METRICS,
+    Row,
+    TestSets,
+    compare,
+    is_random,
+    measure,
+    missing,
+    split_by_shift,
+)
 from rightly.files import write_whole
 from rightly.metrics import METRICS
 from rightly.predictions import Predictions
@@ -25,7 +33,9 @@ from rightly.storage import load
 def add_commands(commands: Any) -> None:
     """The commands of this module and their arguments."""
     add = commands.add_parser("compare", help="fit many calibrators, compare them on test sets")
-    add.add_argument("cal", help="calibration predictions with labels (.npz)")
+    add.add_argument(
+        "cal", help="calibration predictions with labels (.npz, or a folder that collect wrote)"
+    )
     add.add_argument("--on", action="append", required=True, metavar="[NAME=]FILE", help="test set")
     add.add_argument("--methods", default="all", help="all, or names joined by commas")
     add.add_argument("--metrics", default=",".join(TABLE_METRICS), help="all, or names")
@@ -35,7 +45,9 @@ def add_commands(commands: Any) -> None:
     add.set_defaults(run=_compare)
 
     add = commands.add_parser("fit", help="fit one calibrator and save it")
-    add.add_argument("cal", help="calibration predictions with labels (.npz)")
+    add.add_argument(
+        "cal", help="calibration predictions with labels (.npz, or a folder that collect wrote)"
+    )
     add.add_argument("--method", default="ca_views", help="see: rightly methods")
     add.add_argument("--views", help="use only these views, in this order")
     add.add_argument("--seed", type=int, default=0)
@@ -44,15 +56,9 @@ def add_commands(commands: Any) -> None:
 
     add = commands.add_parser("evaluate", help="every metric, before and after calibration")
     add.add_argument("calibrator", help="a saved calibrator (.safetensors)")
-    add.add_argument("test", help="test predictions with labels (.npz)")
+    add.add_argument("test", help="test predictions with labels (.npz or folder)")
     add.add_argument("--json", metavar="FILE", help="also write the values here")
     add.set_defaults(run=_evaluate)
-
-    add = commands.add_parser("apply", help="a confidence for every prediction, as CSV")
-    add.add_argument("calibrator", help="a saved calibrator (.safetensors)")
-    add.add_argument("test", help="predictions (.npz)")
-    add.add_argument("--out", required=True, metavar="FILE", help="where to write (.csv)")
-    add.set_defaults(run=_apply)
 
     add = commands.add_parser("methods", help="what calibrators there are")
     add.set_defaults(run=_methods)
@@ -67,9 +73,12 @@ def _compare(chosen: argparse.Namespace) -> None:
     for item in chosen.on:
         name, _, path = item.rpartition("=")
         name = name or Path(path).stem
-        if name in tests:
-            raise ValueError(f"--on needs a different name for each test set, got {name!r} twice")
-        tests[name] = _labelled(path, chosen.views)
+        for title, test in split_by_shift(name, *_labelled(path, chosen.views)).items():
+            if title in tests:
+                raise ValueError(
+                    f"--on needs a different name for each test set, got {title!r} twice"
+                )
+            tests[title] = test
     metrics = list(METRICS) if chosen.metrics == "all" else names_in(chosen.metrics)
     methods = _methods_for(chosen.methods, predictions, tests)
     rows = _compared(predictions, labels, tests, methods, metrics, chosen.seeds)
@@ -134,45 +143,22 @@ def _fit(chosen: argparse.Namespace) -> None:
 
 def _evaluate(chosen: argparse.Namespace) -> None:
     fitted = load_calibrator(chosen.calibrator)
-    predictions, labels = _labelled(chosen.test, ",".join(fitted.view_names) or None)
-    own = calibrator("uncalibrated").fit(predictions, labels)
-    before = measure(own, predictions, labels)
-    after = measure(fitted, predictions, labels)
-    accuracy = float(predictions.correct(labels).double().mean())
-    title = f"{fitted.title} on {chosen.test}: {len(predictions)} samples, {accuracy:.1%} right"
-    OUT.print(tables.before_and_after(before, after, title))
-    OUT.print("\nShares are times 100; ece, ace, mce and classwise_ece use 25 bins.", style="dim")
+    loaded = _labelled(chosen.test, ",".join(fitted.view_names) or None)
+    rows: list[Row] = []
+    for name, (predictions, labels) in split_by_shift(Path(chosen.test).stem, *loaded).items():
+        own = calibrator("uncalibrated").fit(predictions, labels)
+        before = measure(own, predictions, labels)
+        after = measure(fitted, predictions, labels)
+        accuracy = float(predictions.correct(labels).double().mean())
+        title = f"{fitted.title} on {name}: {len(predictions)} samples, {accuracy:.1%} right"
+        OUT.print(title, style="bold", soft_wrap=True)
+        OUT.print(tables.before_and_after(before, after))
+        OUT.print()
+        for one, values in (("uncalibrated", before), (fitted.title, after)):
+            rows += [Row(one, name, key, value, 0) for key, value in values.items()]
+    OUT.print("Shares are times 100; ece, ace, mce and classwise_ece use 25 bins.", style="dim")
     if chosen.json:
-        rows = [
-            Row(name, chosen.test, key, value, 0)
-            for name, values in (("uncalibrated", before), (fitted.title, after))
-            for key, value in values.items()
-        ]
         _write_json(chosen.json, rows)
-
-
-def _apply(chosen: argparse.Namespace) -> None:
-    fitted = load_calibrator(chosen.calibrator)
-    predictions, _ = _loaded(chosen.test, ",".join(fitted.view_names) or None)
-    columns: dict[str, list[Any]] = {
-        "index": list(range(len(predictions))),
-        "predicted_class": predictions.classes.tolist(),
-        "confidence": fitted.confidence(predictions).tolist(),
-        "raw_confidence": predictions.confidence.tolist(),
-        "temperature": fitted.temperature(predictions).tolist(),
-    }
-    names = predictions.class_names or fitted.class_names
-    if names:
-        columns["class_name"] = [names[i] for i in columns["predicted_class"]]
-
-    def write(part: Path) -> None:
-        with part.open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
-
-    write_whole(Path(chosen.out), write)
-    OUT.print(f"{len(predictions)} confidences are in {chosen.out}", soft_wrap=True)
 
 
 def _methods(chosen: argparse.Namespace) -> None:

@@ -18,11 +18,13 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from rightly.cli import engines
 from rightly.cli.calibrating import names_in
 from rightly.cli.consoles import ERR, OUT
 from rightly.collecting import VIEWS, Plan, Report, collect_into
 from rightly.images import LAYOUTS, ImageSet, open_images
-from rightly.models import KNOWN, Classifier, Preprocessing, open_model
+from rightly.models import KNOWN, Preprocessing, open_model
+from rightly.scale import Cluster, Collecting, collect_with
 from rightly.shifts import SHIFTS
 from rightly.storage.parquet import Store
 from rightly.views import VIEWS as ALL_VIEWS
@@ -42,7 +44,9 @@ def add_commands(commands: Any) -> None:
     add.add_argument("--shifts", default="", help=f"NAME or NAME:1..5, of {', '.join(SHIFTS)}")
     add.add_argument("--features", action="store_true", help="keep penultimate features")
     add.add_argument("-b", "--batch-size", type=int, default=256)
-    add.add_argument("-j", "--workers", type=int, help="threads that decode images")
+    add.add_argument(
+        "-j", "--workers", type=int, help="threads that decode images; CPUs of each worker of Ray"
+    )
     add.add_argument("--device", default="auto")
     add.add_argument("--precision", default="float32", help="float32, bfloat16 or float16")
     add.add_argument("--dtype", default="float32", help="stored as float32 or float16")
@@ -55,6 +59,8 @@ def add_commands(commands: Any) -> None:
     add.add_argument("--std", type=_three, help="three numbers for images in [0, 1]")
     add.add_argument("--output", help="which of several outputs holds the logits")
     add.add_argument("--quiet", action="store_true", help="no progress bar")
+    engines.add_arguments(add)
+    add.add_argument("--ray-gpus-per-worker", type=float, default=0.0, help="0 runs on CPUs")
     add.set_defaults(run=_collect)
 
 
@@ -68,39 +74,57 @@ def _collect(chosen: argparse.Namespace) -> None:
         chosen.seed,
         chosen.unreadable,
     )
-    classifier, images = model_of(chosen), images_of(chosen)
+    cluster = engines.cluster_of(chosen, chosen.workers or 1, chosen.ray_gpus_per_worker)
+    model, source = _model(chosen), _images(chosen)
+    work = {"model": model, "images": source, "batch_size": chosen.batch_size}
+    if cluster is not None and chosen.device != "auto":
+        _check_device(chosen.device, cluster)
+        model = {**model, "device": "cpu"}  # workers have the device: here it is only looked at
+    classifier, images = open_model(**model), open_images(**source)
     store = Store.begin(Path(chosen.out), plan.settings(classifier, images))
     for note in images.notes:
         ERR.print(note, soft_wrap=True)
     report, start = Report(), monotonic()
     left = len(store.missing())
     with _progress(len(images), chosen.quiet) as advance:
-        collect_into(
-            store, classifier, images, plan, chosen.batch_size, chosen.workers, advance, report
-        )
+        if cluster is None:
+            collect_into(
+                store, classifier, images, plan, chosen.batch_size, chosen.workers, advance, report
+            )
+        else:
+            collect_with(
+                cluster, Collecting(store, plan, **work, threads=cluster.cpus), advance, report
+            )
     _tell(store, images, report, monotonic() - start if left else None)
 
 
-def model_of(chosen: argparse.Namespace) -> Classifier:
-    """The classifier that the arguments name."""
-    return open_model(
-        chosen.model,
-        device=chosen.device,
-        preprocessing=_preprocessing(chosen),
-        features=chosen.features,
-        output=chosen.output,
-    )
+def _model(chosen: argparse.Namespace) -> dict[str, Any]:
+    """What the arguments say to `open_model`."""
+    return {
+        "model": chosen.model,
+        "device": chosen.device,
+        "preprocessing": _preprocessing(chosen),
+        "features": chosen.features,
+        "output": chosen.output,
+    }
 
 
-def images_of(chosen: argparse.Namespace) -> ImageSet:
-    """The image set that the arguments name."""
-    return open_images(
-        chosen.images,
-        layout=chosen.layout,
-        labels=chosen.labels,
-        split=chosen.split,
-        severity=chosen.severity,
-    )
+def _images(chosen: argparse.Namespace) -> dict[str, Any]:
+    """What the arguments say to `open_images`."""
+    return {
+        "source": chosen.images,
+        "layout": chosen.layout,
+        "labels": chosen.labels,
+        "split": chosen.split,
+        "severity": chosen.severity,
+    }
+
+
+def _check_device(device: str, cluster: Cluster) -> None:
+    if device.startswith("cuda") and not cluster.gpus:
+        raise ValueError(
+            f"--device {device} needs GPUs for the workers of Ray: add --ray-gpus-per-worker 1"
+        )
 
 
 def _preprocessing(chosen: argparse.Namespace) -> Preprocessing | None:

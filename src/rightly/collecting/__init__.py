@@ -8,18 +8,20 @@ that a run can be killed at any moment and goes on where it was.
 """
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from rightly.collecting.decoding import Report as Report
-from rightly.collecting.plan import SHARD
 from rightly.collecting.plan import VIEWS as VIEWS
 from rightly.collecting.plan import Plan as Plan
 from rightly.collecting.running import blocks_of, stacked
 from rightly.images import ImageSet, open_images
+from rightly.images.image_set import few
 from rightly.models import Classifier, Preprocessing, open_model
 from rightly.predictions import Predictions
 from rightly.shapes import Labels
@@ -58,17 +60,17 @@ def collect(
         model, device=device, preprocessing=preprocessing, features=features, output=output
     )
     opened = dataset if isinstance(dataset, ImageSet) else open_images(dataset, **(images or {}))
+    report = Report()
     if out is not None:
         store = Store.begin(Path(out), plan.settings(classifier, opened))
-        collect_into(store, classifier, opened, plan, batch_size, workers, advance)
+        collect_into(store, classifier, opened, plan, batch_size, workers, advance, report)
+        _warn(opened, report, store.skipped())
         return load(out)
-    blocks = [
-        block
-        for _, block in blocks_of(
-            classifier, opened, plan, range(-(-len(opened) // SHARD)), batch_size, workers, advance
-        )
-    ]
-    return _joined(blocks, plan, opened.class_names or classifier.class_names)
+    shards = plan.shards(len(opened))
+    found = blocks_of(classifier, opened, plan, shards, batch_size, workers, advance, report)
+    whole = stacked([block for _, block in found])
+    _warn(opened, report, whole.skipped)
+    return _predictions(whole, plan, opened.class_names or classifier.class_names)
 
 
 def collect_into(
@@ -83,19 +85,38 @@ def collect_into(
 ) -> None:
     """Writes the shards that a store still lacks."""
     todo = store.missing()
-    done = store.settings["shards"] - len(todo)
-    advance(min(done * SHARD, len(images)))
-    blocks = blocks_of(classifier, images, plan, todo, batch_size, workers, advance, report)
-    for k, block in blocks:
+    advance(len(images) - sum(len(plan.rows(k, len(images))) for k in todo))
+    empty: dict[int, Block] = {}
+    found = blocks_of(classifier, images, plan, todo, batch_size, workers, advance, report)
+    with closing(found):  # when a write fails, the classifier is restored at once
+        for k, block in found:
+            if len(block.index):
+                store.write(k, block)
+            else:
+                empty[k] = block
+    for k, block in empty.items():  # last, because they take their columns from the others
         store.write(k, block)
 
 
-def _joined(
-    blocks: list[Block], plan: Plan, class_names: Sequence[str] | None
+def _warn(images: ImageSet, report: Report, skipped: Sequence[tuple[str, str]]) -> None:
+    told = list(images.notes)
+    for mode, count in report.converted.items():
+        told.append(f"{count} pictures of mode {mode} were converted to RGB")
+    if skipped:
+        names = few([name for name, _ in skipped])
+        told.append(
+            f"{len(skipped)} of {len(images)} images cannot be decoded and are left out: {names}"
+        )
+    for text in told:
+        warnings.warn(text, UserWarning, stacklevel=3)
+
+
+def _predictions(
+    whole: Block, plan: Plan, class_names: Sequence[str] | None
 ) -> tuple[Predictions, Labels | None]:
-    whole = stacked(blocks)
     if not len(whole.index):
-        raise ValueError("no image could be decoded")
+        name, reason = whole.skipped[0]
+        raise ValueError(f"no image could be decoded; the first is {name}: {reason}")
     predictions = Predictions(
         whole.logits,
         whole.view_logits,

@@ -3,8 +3,9 @@
 import os
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Lock
 
 import torch
 from torch import Tensor
@@ -13,13 +14,13 @@ from rightly.images import ImageSet, UnreadableImage, converted_from
 from rightly.models import Preprocessing
 
 AHEAD = 3  # batches decoded before the model asks for them
+STEP = 8  # pictures a thread takes at a time; handing out each alone costs as much as small ones
 
 
 @dataclass
 class Report:
     """What happened on the way, for the user to be told."""
 
-    images: int = 0
     skipped: list[tuple[str, str]] = field(default_factory=list)
     converted: Counter[str] = field(default_factory=Counter)
 
@@ -41,57 +42,101 @@ def decoded(
     unreadable: str,
     workers: int | None,
     report: Report,
+    pinned: bool = False,
 ) -> Iterator[tuple[int, Batch]]:
     """Batches, decoded by threads a little ahead of whoever takes them."""
-
-    def read(i: int) -> Tensor:
-        picture = images.read(i)
-        mode = converted_from(picture)
-        if mode is not None:
-            report.converted[mode] += 1
-        return preprocessing.geometry(picture)
-
     pool = ThreadPoolExecutor(workers or os.cpu_count() or 1, "rightly-decode")
     try:
-        waiting: deque[tuple[int, range, list[Future[Tensor]]]] = deque()
+        waiting: deque[tuple[int, _Decoding]] = deque()
         for k, rows in batches:
-            waiting.append((k, rows, [pool.submit(read, i) for i in rows]))
+            waiting.append((k, _Decoding(images, preprocessing, rows, pool, pinned)))
             if len(waiting) > AHEAD:
-                yield _gathered(images, unreadable, *waiting.popleft(), report)
+                k, oldest = waiting.popleft()
+                yield k, oldest.batch(unreadable, report)
         while waiting:
-            yield _gathered(images, unreadable, *waiting.popleft(), report)
+            k, oldest = waiting.popleft()
+            yield k, oldest.batch(unreadable, report)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _gathered(
-    images: ImageSet,
-    unreadable: str,
-    k: int,
-    rows: range,
-    futures: list[Future[Tensor]],
-    report: Report,
-) -> tuple[int, Batch]:
-    kept: list[int] = []
-    pixels: list[Tensor] = []
-    skipped: list[tuple[str, str]] = []
-    for i, future in zip(rows, futures, strict=True):
+@dataclass(frozen=True)
+class _Picture:
+    """How one picture went: its shape, and the mode it was stored in if not RGB; or the error."""
+
+    shape: tuple[int, ...] = ()
+    mode: str | None = None
+    error: UnreadableImage | None = None
+
+
+class _Decoding:
+    """A batch in the making: threads write pictures into their places in one array.
+
+    The array is channels last, as pictures are, and pinned where a GPU waits for it. It is made
+    when the first picture tells its size.
+    """
+
+    def __init__(
+        self,
+        images: ImageSet,
+        preprocessing: Preprocessing,
+        rows: range,
+        pool: ThreadPoolExecutor,
+        pinned: bool,
+    ) -> None:
+        self.images, self.preprocessing, self.rows = images, preprocessing, rows
+        self.pinned, self.lock = pinned, Lock()
+        self.pixels: Tensor | None = None  # (n, h, w, 3)
+        steps = (rows[i : i + STEP] for i in range(0, len(rows), STEP))
+        self.parts = [pool.submit(self._decode, step) for step in steps]
+
+    def _decode(self, rows: range) -> list[_Picture]:
+        return [self._decode_one(i) for i in rows]
+
+    def _decode_one(self, i: int) -> _Picture:
         try:
-            picture = future.result()
+            picture = self.images.read(i)
         except UnreadableImage as error:
-            if unreadable == "stop":
+            return _Picture(error=error)
+        pixels = self.preprocessing.pixels(picture)
+        with self.lock:
+            if self.pixels is None:
+                shape = (len(self.rows), *pixels.shape)
+                self.pixels = torch.empty(shape, dtype=torch.uint8, pin_memory=self.pinned)
+        if pixels.shape == self.pixels.shape[1:]:
+            # By NumPy: torch would call up all its threads for each picture.
+            self.pixels.numpy()[i - self.rows.start] = pixels
+        return _Picture(pixels.shape, converted_from(picture))
+
+    def batch(self, unreadable: str, report: Report) -> Batch:
+        """The batch when all its pictures are there."""
+        pictures = [picture for part in self.parts for picture in part.result()]
+        kept: list[int] = []
+        skipped: list[tuple[str, str]] = []
+        shape: tuple[int, ...] = ()  # of the first, whichever a thread was done with first
+        for i, picture in zip(self.rows, pictures, strict=True):
+            if picture.error is not None:
+                if unreadable == "stop":
+                    raise ValueError(
+                        f"{picture.error}; with unreadable='skip' such images are left out and "
+                        "listed"
+                    ) from picture.error
+                skipped.append((picture.error.name, picture.error.reason))
+                continue
+            shape = shape or picture.shape
+            if picture.shape != shape:
                 raise ValueError(
-                    f"{error}; with unreadable='skip' such images are left out and listed"
-                ) from error
-            skipped.append((error.name, error.reason))
-            continue
-        if pixels and picture.shape != pixels[0].shape:
-            raise ValueError(
-                f"images must have one size to form a batch, but {images.names[i]} is "
-                f"{tuple(picture.shape[1:])} and others are {tuple(pixels[0].shape[1:])}: "
-                "give the model's input size in preprocessing"
-            )
-        kept.append(i)
-        pixels.append(picture)
-    report.skipped += skipped
-    return k, Batch(rows, kept, torch.stack(pixels) if pixels else None, skipped)
+                    f"images must have one size to form a batch, but {self.images.names[i]} is "
+                    f"{picture.shape[:2]} and others are {shape[:2]}: "
+                    "give the model's input size in preprocessing"
+                )
+            if picture.mode is not None:
+                report.converted[picture.mode] += 1
+            kept.append(i)
+        report.skipped += skipped
+        if not kept or self.pixels is None:
+            return Batch(self.rows, [], None, skipped)
+        pixels = self.pixels
+        if skipped:
+            pixels = pixels[[i - self.rows.start for i in kept]]
+        return Batch(self.rows, kept, pixels.permute(0, 3, 1, 2), skipped)

@@ -27,18 +27,21 @@ class Plan:
     dtype: str = "float32"
     seed: int = 0
     unreadable: str = "stop"
+    shard_size: int = SHARD
 
     def __post_init__(self) -> None:
         for name in self.views:
             view_of(name)
-        for text in self.shifts:
-            severity_of(text)
-        for names, kind in ((self.views, "views"), (self.shifts, "shifts")):
-            if len(set(names)) != len(names):
-                raise ValueError(f"{kind} must be different ones, got {', '.join(names)}")
+        shifts = [severity_of(text) for text in self.shifts]
+        for kind, asked in (("views", self.views), ("shifts", shifts)):
+            if len(set(asked)) != len(asked):
+                told = ", ".join(getattr(self, kind))
+                raise ValueError(f"{kind} must be different ones, got {told}")
         _must_be("precision", self.precision, list(PRECISIONS))
         _must_be("dtype", self.dtype, ["float32", "float16"])
         _must_be("unreadable", self.unreadable, ["stop", "skip"])
+        if self.shard_size < 1:
+            raise ValueError(f"shard_size must be at least 1, got {self.shard_size}")
 
     def settings(self, classifier: Classifier, images: ImageSet) -> dict[str, Any]:
         """All that the stored numbers depend on."""
@@ -55,16 +58,24 @@ class Plan:
             "precision": self.precision,
             "dtype": self.dtype,
             "seed": self.seed,
-            "shard_size": SHARD,
-            "shards": -(-len(images) // SHARD),
+            "shard_size": self.shard_size,
+            "shards": len(self.shards(len(images))),
         }
+
+    def shards(self, images: int) -> range:
+        """Numbers of the shards that so many images make."""
+        return range(-(-images // self.shard_size))
+
+    def rows(self, k: int, images: int) -> range:
+        """Numbers of the images in one shard."""
+        return range(k * self.shard_size, min((k + 1) * self.shard_size, images))
 
 
 def severity_of(text: str) -> tuple[str, int]:
     """The name and severity that "name" or "name:severity" says."""
     name, _, severity = text.partition(":")
     shift_of(name)
-    if severity and severity not in "12345":
+    if severity and severity not in tuple("12345"):
         raise ValueError(f"the severity of a shift must be 1 to 5, as in {name}:3, got {text!r}")
     return name, int(severity or 3)
 

@@ -1,7 +1,7 @@
 """Running: every batch through shifts, views and the classifier, into blocks of rows."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,12 +10,14 @@ import torch
 from torch import Tensor
 
 from rightly.collecting.decoding import Batch, Report, decoded
-from rightly.collecting.plan import PRECISIONS, SHARD, Plan, severity_of
+from rightly.collecting.plan import PRECISIONS, Plan, severity_of
 from rightly.images import ImageSet
 from rightly.models import Classifier
 from rightly.shifts import shift as shift_of
 from rightly.storage.parquet import Block
 from rightly.views import view as view_of
+
+IN_FLIGHT = 2  # batches handed to a device before the results of the oldest are waited for
 
 
 def blocks_of(
@@ -27,7 +29,7 @@ def blocks_of(
     workers: int | None = None,
     advance: Callable[[int], object] = lambda count: None,
     report: Report | None = None,
-) -> Iterator[tuple[int, Block]]:
+) -> Generator[tuple[int, Block], None, None]:
     """What the classifier says about each of the given shards of images.
 
     Results of a batch are fetched after the next one was handed to the device, so that neither
@@ -37,23 +39,25 @@ def blocks_of(
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     report = report if report is not None else Report()
     batches = (
-        (k, range(start, min(start + batch_size, (k + 1) * SHARD, len(images))))
+        (k, rows[start : start + batch_size])
         for k in shards
-        for start in range(k * SHARD, min((k + 1) * SHARD, len(images)), batch_size)
+        for rows in [plan.rows(k, len(images))]
+        for start in range(0, len(rows), batch_size)
     )
-    prepared = classifier.prepared(
-        PRECISIONS[plan.precision], channels_last=classifier.device.type == "cuda"
-    )
+    on_gpu = classifier.device.type == "cuda"
+    prepared = classifier.prepared(PRECISIONS[plan.precision], channels_last=on_gpu)
     gathered: dict[int, list[Block]] = {}
-    with prepared, torch.no_grad():
+    with prepared:
         running: deque[tuple[int, _Running]] = deque()
         for k, batch in decoded(
-            images, classifier.preprocessing, batches, plan.unreadable, workers, report
+            images, classifier.preprocessing, batches, plan.unreadable, workers, report, on_gpu
         ):
-            running.append((k, _run(classifier, images, plan, batch)))
+            # Not around the yields, where it would hold for whoever takes the blocks as well.
+            with torch.no_grad():
+                running.append((k, _run(classifier, images, plan, batch)))
             if len(running) > 1:
-                yield from _finished(running, gathered, images, advance, keep=1)
-        yield from _finished(running, gathered, images, advance, keep=0)
+                yield from _finished(running, gathered, images, plan, advance, keep=1)
+        yield from _finished(running, gathered, images, plan, advance, keep=0)
 
 
 @dataclass(frozen=True)
@@ -64,15 +68,15 @@ class _Running:
     logits: Tensor | None = None  # (shifts + 1, n, c)
     view_logits: Tensor | None = None  # (shifts + 1, n, m, c)
     features: Tensor | None = None  # (shifts + 1, n, d)
+    ready: torch.cuda.Event | None = None
 
 
 def _run(classifier: Classifier, images: ImageSet, plan: Plan, batch: Batch) -> _Running:
     if batch.pixels is None:
         return _Running(batch)
-    pixels = batch.pixels
-    if classifier.device.type == "cuda":
-        pixels = pixels.pin_memory().to(classifier.device, non_blocking=True)
-    clean = pixels.float().div_(255)
+    clean = batch.pixels.to(classifier.device, non_blocking=True).float().div_(255)
+    if classifier.device.type != "cuda":
+        clean = clean.contiguous()  # pictures come channels last, which only a GPU likes
     logits: list[Tensor] = []
     views: list[Tensor] = []
     features: list[Tensor] = []
@@ -92,16 +96,31 @@ def _run(classifier: Classifier, images: ImageSet, plan: Plan, batch: Batch) -> 
             features.append(kept)
     return _Running(
         batch,
-        torch.stack(logits),
-        torch.stack(views) if views else None,
-        torch.stack(features) if features else None,
+        _leaving(logits),
+        _leaving(views),
+        _leaving(features),
+        _mark(classifier.device),
     )
+
+
+def _leaving(parts: list[Tensor]) -> Tensor | None:
+    """The parts, on their way to the CPU: a GPU goes on, and the copy is ready at the mark."""
+    return torch.stack(parts).float().to("cpu", non_blocking=True) if parts else None
+
+
+def _mark(device: torch.device) -> torch.cuda.Event | None:
+    if device.type != "cuda":
+        return None
+    mark = torch.cuda.Event()
+    mark.record(torch.cuda.current_stream(device))
+    return mark
 
 
 def _finished(
     running: deque[tuple[int, _Running]],
     gathered: dict[int, list[Block]],
     images: ImageSet,
+    plan: Plan,
     advance: Callable[[int], object],
     keep: int,
 ) -> Iterator[tuple[int, Block]]:
@@ -110,7 +129,7 @@ def _finished(
         k, result = running.popleft()
         gathered.setdefault(k, []).append(_block(result, images))
         advance(len(result.batch.rows))
-        if result.batch.rows.stop == min((k + 1) * SHARD, len(images)):
+        if result.batch.rows.stop == plan.rows(k, len(images)).stop:
             yield k, stacked(gathered.pop(k))
 
 
@@ -119,28 +138,38 @@ def _block(result: _Running, images: ImageSet) -> Block:
     if result.logits is None:
         nothing = np.zeros(0, np.int64)
         return Block(nothing, [], None, nothing, np.zeros((0, 0)), None, None, skipped)
-    logits = result.logits.float().cpu()
-    finite = torch.isfinite(logits).all(-1).all(0)
-    if not finite.all():
-        first = images.names[kept[int((~finite).nonzero()[0])]]
-        raise ValueError(
-            f"the classifier gave NaN or infinite logits for {int((~finite).sum())} images, the "
-            f"first is {first}: collect with precision='float32', or mend the classifier"
-        )
-    shifts = len(logits)
+    if result.ready is not None:
+        result.ready.synchronize()
+    shifts, _, class_count = result.logits.shape
+    names = [images.names[i] for i in kept]
     labels = None if images.labels is None else np.array([images.labels[i] for i in kept])
+    if labels is not None and labels.max() >= class_count:
+        raise ValueError(
+            f"labels must lie in 0..{class_count - 1} for {class_count} classes, got "
+            f"{labels.max()} for {names[int(labels.argmax())]}: do they count from 1?"
+        )
 
-    def rows(values: Tensor | None) -> np.ndarray | None:
-        return None if values is None else values.float().cpu().flatten(0, 1).numpy()
+    def rows(values: Tensor, kind: str) -> np.ndarray:
+        # A finite sum proves that every entry is finite, at a fraction of the cost.
+        if torch.isfinite(values.sum()):
+            return values.flatten(0, 1).numpy()
+        bad = ~torch.isfinite(values).flatten(2).all(-1).all(0)
+        if bad.any():
+            raise ValueError(
+                f"the classifier gave NaN or infinite {kind} for {int(bad.sum())} images, the "
+                f"first is {names[int(bad.nonzero()[0])]}: collect with precision='float32', or "
+                "mend the classifier"
+            )
+        return values.flatten(0, 1).numpy()
 
     return Block(
         np.tile(kept, shifts),
-        [images.names[i] for i in kept] * shifts,
+        names * shifts,
         None if labels is None else np.tile(labels, shifts),
         np.repeat(np.arange(shifts), len(kept)),
-        logits.flatten(0, 1).numpy(),
-        rows(result.view_logits),
-        rows(result.features),
+        rows(result.logits, "logits"),
+        None if result.view_logits is None else rows(result.view_logits, "logits of views"),
+        None if result.features is None else rows(result.features, "features"),
         skipped,
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from rightly.images.image_set import ImageSet
@@ -92,7 +93,7 @@ class Items:
     pairs: bool
     seen: dict[int, int] = field(default_factory=dict)
 
-    def __call__(self, i: int) -> "PIL.Image.Image":
+    def __call__(self, i: int) -> "PIL.Image.Image | NDArray[np.uint8]":
         return as_picture(self.item(i), str(i))
 
     def item(self, i: int) -> Any:
@@ -134,7 +135,7 @@ class Column:
     source: Any
     name: str
 
-    def __call__(self, i: int) -> "PIL.Image.Image":
+    def __call__(self, i: int) -> "PIL.Image.Image | NDArray[np.uint8]":
         try:
             value = self.source[i][self.name]
             if isinstance(value, Mapping):  # Image(decode=False)

@@ -6,14 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, final, runtime_checkable
+from typing import Any, Protocol, final, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-
-if TYPE_CHECKING:
-    import PIL.Image
 
 # One entry a class of the set: the classifier's classes that mean it, nearly always one.
 KeptClasses = tuple[tuple[int, ...], ...]
@@ -33,14 +30,15 @@ class ClassNumbers(Protocol):
 class ImageSet:
     """Images by number. Nothing is decoded before `read`, so that memory stays flat.
 
-    `read(i)` gives the i-th picture in RGB or raises UnreadableImage. `content` tells sets with the
+    `read(i)` gives the i-th picture in RGB, as a Pillow image or as (h, w, 3) bytes where it was
+    decoded before, or raises UnreadableImage. `content` tells sets with the
     same names apart without decoding: sizes of files, or digests. `notes` are what the user should
     be told. Where the set has only some of the classifier's classes, `kept_classes` says
     which: labels count within them, and all logits, views included, go through `restrict`.
     """
 
     names: Sequence[str]
-    read: Callable[[int], "PIL.Image.Image"]
+    read: Callable[[int], Any]
     labels: ClassNumbers | None = None
     class_names: tuple[str, ...] | None = None
     kept_classes: KeptClasses | None = None

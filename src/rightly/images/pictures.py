@@ -70,13 +70,16 @@ def as_rgb(picture: "PIL.Image.Image") -> "PIL.Image.Image":
     return picture
 
 
-def converted_from(picture: "PIL.Image.Image") -> str | None:
+def converted_from(picture: "PIL.Image.Image | NDArray[np.uint8]") -> str | None:
     """The mode in which a picture was stored, such as L or RGBA, if it was not RGB."""
-    return picture.info.get(MARK)
+    return None if isinstance(picture, np.ndarray) else picture.info.get(MARK)
 
 
-def as_picture(value: Any, name: str) -> "PIL.Image.Image":
-    """A picture from what data sets yield: Pillow, (c, h, w) tensors or (h, w, c) arrays."""
+def as_picture(value: Any, name: str) -> "PIL.Image.Image | NDArray[np.uint8]":
+    """A picture from what data sets yield: Pillow, (c, h, w) tensors or (h, w, c) arrays.
+
+    Arrays in colour stay arrays: they are decoded already, and Pillow would only copy them.
+    """
     if hasattr(value, "mode") and hasattr(value, "convert"):
         return as_rgb(value)
     if isinstance(value, Tensor):
@@ -96,7 +99,8 @@ def as_picture(value: Any, name: str) -> "PIL.Image.Image":
             f"image {name} must have 1, 3 or 4 channels, got shape {tuple(value.shape)}: tensors "
             "are (channels, height, width), arrays (height, width, channels)"
         )
-    return as_rgb(pillow().fromarray(np.ascontiguousarray(_as_bytes(pixels, name))))
+    plain = np.ascontiguousarray(_as_bytes(pixels, name))
+    return plain if plain.shape[2:] == (3,) else as_rgb(pillow().fromarray(plain))
 
 
 def _as_bytes(pixels: NDArray[Any], name: str) -> NDArray[Any]:

@@ -75,7 +75,10 @@ class SessionBackend(Backend):
 
 @final
 class ProgramBackend(Backend):
-    """A program of torch.export, whose shapes may be fixed."""
+    """A program of torch.export, whose shapes may be fixed.
+
+    torch unpickles parts of such files, so they can run code: open only those you trust.
+    """
 
     def __init__(self, file: str, device: str | torch.device) -> None:
         self.file, self.device = _existing(file), pick_device(device)

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from rightly.draws import Images
+from rightly.draws import Images, constant
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -59,6 +59,18 @@ class Preprocessing:
 
     def geometry(self, picture: "PIL.Image.Image") -> UInt8[Tensor, "3 h w"]:
         """The picture resized and cut, as bytes."""
+        return torch.from_numpy(self.pixels(picture).copy()).permute(2, 0, 1)
+
+    def pixels(self, picture: "PIL.Image.Image | np.ndarray") -> UInt8[np.ndarray, "h w 3"]:
+        """The picture, or (h, w, 3) bytes, resized and cut; not to be written to."""
+        if isinstance(picture, np.ndarray):
+            height, width = picture.shape[:2]
+            same = self._resized(width, height) == (width, height)
+            if same and self.size in (None, (height, width)):
+                return picture  # as it should be: no need to go through Pillow
+            from PIL import Image
+
+            picture = Image.fromarray(picture)
         if picture.mode != "RGB":
             raise ValueError(f"picture must be in RGB, got mode {picture.mode}: convert it first")
         width, height = self._resized(*picture.size)
@@ -68,13 +80,13 @@ class Preprocessing:
             # Rounded half to even, as torchvision's CenterCrop does.
             top, left = round((height - self.size[0]) / 2), round((width - self.size[1]) / 2)
             picture = picture.crop((left, top, left + self.size[1], top + self.size[0]))
-        return torch.from_numpy(np.array(picture)).permute(2, 0, 1).contiguous()
+        return np.frombuffer(picture.tobytes(), np.uint8).reshape(picture.height, picture.width, 3)
 
     def normalise(self, images: Images) -> Images:
         """Images in [0, 1] as the classifier was trained to see them."""
         if self.mean == (0, 0, 0) and self.std == (1, 1, 1):
             return images
-        mean, std = torch.tensor([self.mean, self.std]).to(images)[:, :, None, None]
+        mean, std = constant((self.mean, self.std), images.device, images.dtype)[:, :, None, None]
         return (images - mean) / std
 
     def as_dict(self) -> dict[str, Any]:

@@ -14,15 +14,17 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import torch
 
 from rightly.files import write_whole
-from rightly.predictions import Predictions
+from rightly.predictions import Predictions, checked_labels
 from rightly.shapes import Labels
 
 VERSION = 1
-SETTINGS = "_settings.json"  # readers of Parquet pass over names that begin with _
+SHARDS = "part-*.parquet"  # and nothing beside them: polars refuses a folder with other files
+LEFTOVERS = ".part-*.parquet.*.part"  # what a killed run was writing
 KEY, SKIPPED = b"rightly", b"rightly.skipped"
+# What pyarrow raises when bytes of a shard are not those that were written.
+DAMAGE = (OSError, ValueError, KeyError, TypeError, NotImplementedError)
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,12 @@ class Store:
         if path.exists() and not path.is_dir():
             raise ValueError(f"out must be a folder, but {path} is a file")
         path.mkdir(parents=True, exist_ok=True)
-        begun = path / SETTINGS
-        if begun.is_file():
-            there = json.loads(begun.read_text())
+        for left in path.glob(LEFTOVERS):
+            left.unlink()
+        store = cls(path, wanted)
+        shards = store.shards()
+        if shards:
+            there = _settings_of(shards[0])
             differ = [key for key in wanted if there.get(key) != wanted[key]]
             if differ:
                 told = "; ".join(
@@ -68,48 +73,62 @@ class Store:
                 )
         elif any(path.iterdir()):
             raise ValueError(f"out must be a new or empty folder, but {path} holds other files")
-        else:
-            text = json.dumps(wanted, indent=1)
-            write_whole(begun, lambda part: part.write_text(text))
-        for left in path.glob(".part-*.part"):
-            left.unlink()  # what a killed run was writing
-        return cls(path, wanted)
+        return store
 
     def missing(self) -> list[int]:
         """Numbers of the shards that are still to be written."""
         return [k for k in range(self.settings["shards"]) if not self.shard(k).is_file()]
 
+    def shards(self) -> list[Path]:
+        """Those that are there, in order."""
+        return sorted(self.path.glob(SHARDS))
+
     def shard(self, k: int) -> Path:
         return self.path / f"part-{k:06d}.parquet"
 
     def write(self, k: int, block: Block) -> None:
-        """Writes one shard, whole or not at all."""
-        table = _table(block, self.settings)
-        try:
-            write_whole(
-                self.shard(k),
-                lambda part: _pyarrow_parquet().write_table(table, part, compression="zstd"),
+        """Writes one shard, whole or not at all; one without rows needs another to be there."""
+        table = _table(block, self.settings) if len(block.index) else self._empty(block)
+
+        def write(part: Path) -> None:
+            _pyarrow_parquet().write_table(
+                table, part, compression="zstd", write_page_checksum=True
             )
+
+        try:
+            write_whole(self.shard(k), write)
         except OSError as error:
             raise OSError(
                 f"cannot write {self.shard(k)}: {error}; what was collected before is kept: "
                 "run the same collect again when that is mended"
             ) from error
 
+    def _empty(self, block: Block) -> Any:
+        """No rows, in the columns of another shard: nothing else tells how wide they are."""
+        shards = self.shards()
+        if not shards:
+            name, reason = block.skipped[0]
+            raise ValueError(f"no image could be decoded; the first is {name}: {reason}")
+        nothing = _schema(shards[0]).empty_table()
+        return nothing.replace_schema_metadata(_metadata(block, self.settings))
+
     def skipped(self) -> list[tuple[str, str]]:
         """Name and reason of every image that could not be decoded."""
         found = []
         for k in range(self.settings["shards"]):
-            metadata = _pyarrow_parquet().read_schema(self.shard(k)).metadata
-            found += [(name, reason) for name, reason in json.loads(metadata[SKIPPED])]
+            told = json.loads(_schema(self.shard(k)).metadata[SKIPPED])
+            found += [(name, reason) for name, reason in told]
         return found
 
 
 def read(path: Path) -> tuple[Predictions, Labels | None]:
     """All rows of a data set: images as they are first, then shift by shift, in their order."""
-    shards = sorted(path.glob("part-*.parquet"))
+    shards = sorted(path.glob(SHARDS))
     if not shards:
-        raise ValueError(f"{path} holds no part-*.parquet: it is not a folder that collect wrote")
+        raise ValueError(
+            f"{path} holds no {SHARDS}: collect did not write it, or was stopped before it had "
+            "anything to write; run the same collect again"
+        )
     settings = _settings_of(shards[0])
     if len(shards) != settings["shards"]:
         raise ValueError(
@@ -120,7 +139,7 @@ def read(path: Path) -> tuple[Predictions, Labels | None]:
     for shard in shards:
         if _settings_of(shard) != settings:
             raise ValueError(f"{shard} was collected with other settings than {shards[0].name}")
-        for name, column in _columns(shard).items():
+        for name, column in _columns(shard, settings).items():
             columns.setdefault(name, []).append(column)
     joined = {name: np.concatenate(parts) for name, parts in columns.items()}
     order = np.lexsort((joined["index"], joined["shift"]))
@@ -138,27 +157,31 @@ def read(path: Path) -> tuple[Predictions, Labels | None]:
         rows["shift"] if settings["shifts"] else None,
         settings["shifts"],
     )
-    return predictions, torch.from_numpy(labels) if (labels >= 0).all() else None
-
-
-def _columns(shard: Path) -> dict[str, np.ndarray]:
+    if (labels < 0).all():
+        return predictions, None
     try:
-        table = _pyarrow_parquet().read_table(shard).combine_chunks()
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{shard} is damaged: {error}") from error
-    found = {}
-    for name in table.column_names:
-        column = table[name].combine_chunks()
-        if name == "name":
-            continue
-        if name == "label":
-            column = column.fill_null(-1)
-        if hasattr(column.type, "list_size"):
-            width = column.type.list_size
-            found[name] = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-        else:
-            found[name] = column.to_numpy(zero_copy_only=False)
-    return found
+        return predictions, checked_labels(labels, predictions)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _columns(shard: Path, settings: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    wanted = ["index", "label", "shift", "logits", *(f"view_{name}" for name in settings["views"])]
+    wanted += ["features"] if settings["features"] else []
+    try:
+        table = _pyarrow_parquet().read_table(
+            shard, columns=wanted, page_checksum_verification=True
+        )
+        return {name: _array(table[name].combine_chunks()) for name in wanted}
+    except DAMAGE as error:
+        raise _damaged(shard, error) from error
+
+
+def _array(column: Any) -> np.ndarray:
+    """Rows of numbers, with -1 for a label that is not known."""
+    if hasattr(column.type, "list_size"):
+        return column.flatten().to_numpy(zero_copy_only=False).reshape(-1, column.type.list_size)
+    return column.fill_null(-1).to_numpy(zero_copy_only=False)
 
 
 def _table(block: Block, settings: Mapping[str, Any]) -> Any:
@@ -166,8 +189,14 @@ def _table(block: Block, settings: Mapping[str, Any]) -> Any:
     n = len(block.index)
 
     def lists(values: np.ndarray) -> Any:
-        flat = pa.array(values.astype(settings["dtype"]).ravel())
-        return pa.FixedSizeListArray.from_arrays(flat, values.shape[-1])
+        with np.errstate(over="ignore"):
+            stored = values.astype(settings["dtype"])
+        if not np.isfinite(stored).all():
+            raise ValueError(
+                f"values up to {np.abs(values).max():g} do not fit into {settings['dtype']}: "
+                "collect with dtype='float32'"
+            )
+        return pa.FixedSizeListArray.from_arrays(pa.array(stored.ravel()), values.shape[-1])
 
     columns = {
         "index": pa.array(block.index, pa.int64()),
@@ -181,23 +210,39 @@ def _table(block: Block, settings: Mapping[str, Any]) -> Any:
             columns[f"view_{name}"] = lists(block.view_logits[:, i])
     if block.features is not None:
         columns["features"] = lists(block.features)
-    metadata = {KEY: json.dumps(dict(settings)), SKIPPED: json.dumps(block.skipped)}
-    return pa.table(columns).replace_schema_metadata(metadata)
+    return pa.table(columns).replace_schema_metadata(_metadata(block, settings))
+
+
+def _metadata(block: Block, settings: Mapping[str, Any]) -> dict[bytes, str]:
+    return {KEY: json.dumps(dict(settings)), SKIPPED: json.dumps(block.skipped)}
+
+
+def _schema(shard: Path) -> Any:
+    try:
+        return _pyarrow_parquet().read_schema(shard)
+    except DAMAGE as error:
+        raise _damaged(shard, error) from error
 
 
 def _settings_of(shard: Path) -> dict[str, Any]:
-    try:
-        metadata = _pyarrow_parquet().read_schema(shard).metadata or {}
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{shard} is damaged: {error}") from error
+    metadata = _schema(shard).metadata or {}
     if KEY not in metadata:
         raise ValueError(f"{shard} is Parquet, but was not written by collect")
-    settings: dict[str, Any] = json.loads(metadata[KEY])
+    try:
+        settings: dict[str, Any] = json.loads(metadata[KEY])
+    except ValueError as error:
+        raise _damaged(shard, error) from error
     if settings.get("version") != VERSION:
         raise ValueError(
             f"{shard} has format version {settings.get('version')}, this rightly reads {VERSION}"
         )
     return settings
+
+
+def _damaged(shard: Path, error: Exception) -> ValueError:
+    return ValueError(
+        f"{shard} is damaged ({error}): remove it and run the same collect again to replace it"
+    )
 
 
 def _short(value: object) -> str:

