@@ -9,6 +9,7 @@ import rightly
 
 LAYERS = [
     {"shapes", "files"},
+    {"checks", "metric_inputs"},
     {"predictions", "bins", "scaling", "draws"},
     {"views", "shifts", "losses", "evidence"},
     {"calibrators"},
@@ -18,7 +19,7 @@ LAYERS = [
     {"cli"},
     {"__main__"},
 ]
-WITHOUT_TORCH = {"bins", "metrics"}
+WITHOUT_TORCH = {"bins", "metrics", "metric_inputs"}
 OPTIONAL = {"sklearn", "matplotlib", "onnx", "onnxruntime", "pyarrow", "ray", "PIL", "torchvision"}
 
 

@@ -33,7 +33,8 @@ from rightly.storage.parquet import Store
 
 ROUNDS = 3  # in a row without a new shard, before giving up
 BEGUN = 4  # times one shard may be begun: it brings down its workers if it was never finished
-START = 200  # seconds for a first worker to start, in each round: a cluster may have to grow
+START_HERE = 60  # seconds for a place for one worker on this machine
+START = 300  # seconds for a place for one worker: a cluster may have to grow
 STALL = 6 * 3600  # seconds without any answer: longer than any shard takes
 CONNECT = 20  # seconds to reach a cluster
 COUNT = 120  # seconds for an answer of the counter, which may have to move from a lost node
@@ -148,14 +149,14 @@ def _run(cluster: Cluster, work: Work, done: Callable[[int, Answer], object]) ->
     todo = work.target.missing()
     if not todo:
         return
-    ray, idle, lost, postponed = _ray(), 0, "", ""
+    ray, idle, lost = _ray(), 0, ""
     with _connected(ray, cluster):
         while todo and idle < ROUNDS:
-            told = set()
+            told, postponed = set(), {}
             try:
                 for k, answer in _answers(ray, cluster, work, todo):
                     if "postponed" in answer:
-                        postponed = answer["postponed"]
+                        postponed[k] = answer["postponed"]
                         continue
                     told.add(k)
                     done(k, answer)
@@ -168,7 +169,7 @@ def _run(cluster: Cluster, work: Work, done: Callable[[int, Answer], object]) ->
                     "out must be a folder that all nodes share"
                 )
             if postponed and len(left) == len(todo):
-                raise ValueError(postponed)
+                raise ValueError(postponed[min(postponed)])
             for k in set(todo) - set(left) - told:
                 done(k, {})  # written by a worker that was lost before it could say so
             idle = idle + 1 if len(left) == len(todo) else 0
@@ -184,18 +185,20 @@ def _answers(
     ray: Any, cluster: Cluster, work: Work, todo: list[int]
 ) -> Iterator[tuple[int, Answer]]:
     """Shards and what workers say of them, as they are done; errors of the user's are raised."""
-    room = _room(ray, cluster)
+    most = min(cluster.workers or _room(ray, cluster), len(todo))
+    _await_place(ray, cluster)
     counter = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(_Counter).remote()
     with _quiet_data(ray):
         # A block for each shard, so that each is handed out, retried and reported alone. The pool
-        # may shrink to one worker: after the loss of a node there is no place for more.
+        # begins whole, but one worker is enough: after the loss of a node there may be no place
+        # for more.
         rows = (
             ray.data.from_items([{"shard": k} for k in todo], override_num_blocks=len(todo))
             .map_batches(
                 _Worker,
                 fn_constructor_args=(work, str(Path.cwd()), sys.path, bool(cluster.gpus), counter),
                 batch_size=1,
-                concurrency=(1, min(cluster.workers or room, len(todo))),
+                concurrency=(1, most, most),
                 num_cpus=cluster.cpus,
                 num_gpus=cluster.gpus,
             )
@@ -265,19 +268,32 @@ class _Counter:
 
 
 def _room(ray: Any, cluster: Cluster) -> int:
-    """How many workers the nodes that are there can hold."""
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    """How many workers the nodes that are there can hold; one where a cluster may have to grow."""
     room = 0
-    for node in nodes:
-        by_cpu = int(node.get("CPU", 0) // cluster.cpus)
-        room += min(by_cpu, int(node.get("GPU", 0) / cluster.gpus)) if cluster.gpus else by_cpu
-    if not room and cluster.address is None:
-        raise ValueError(
-            f"a worker asks for {cluster.cpus} CPUs and {cluster.gpus:g} GPUs, but this machine "
-            f"has {sum(node.get('CPU', 0) for node in nodes):g} and "
-            f"{sum(node.get('GPU', 0) for node in nodes):g}"
-        )
-    return max(room, 1)  # a cluster may grow
+    for node in ray.nodes():
+        has = node["Resources"] if node["Alive"] else {}
+        by_cpu = int(has.get("CPU", 0) / cluster.cpus)
+        room += min(by_cpu, int(has.get("GPU", 0) / cluster.gpus)) if cluster.gpus else by_cpu
+    return max(room, 1)
+
+
+def _await_place(ray: Any, cluster: Cluster) -> None:
+    """Waits until there is place for one worker, for which Ray Data would wait without end."""
+    asked = {"num_cpus": cluster.cpus, "num_gpus": cluster.gpus}
+    place = ray.remote(**asked)(_nothing).remote()
+    try:
+        ray.get(place, timeout=START if cluster.address else START_HERE)
+    except ray.exceptions.GetTimeoutError as error:
+        ray.cancel(place, force=True)
+        has = ray.cluster_resources()
+        raise OSError(
+            f"no place for a worker with {cluster.cpus} CPUs and {cluster.gpus:g} GPUs: all nodes "
+            f"together have {has.get('CPU', 0):g} and {has.get('GPU', 0):g}, or others use them"
+        ) from error
+
+
+def _nothing() -> None:
+    """What a place is tried with."""
 
 
 @contextmanager
@@ -321,11 +337,10 @@ def _check_reachable(address: str | None) -> None:
 
 @contextmanager
 def _quiet_data(ray: Any) -> Iterator[None]:
-    """Ray Data without its progress bars, and with limits to its patience."""
+    """Ray Data without its progress bars, and with a limit to its patience."""
     context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
     wanted = {
         "enable_progress_bars": False,
-        "wait_for_min_actors_s": START,
         "execution_no_progress_timeout_s": STALL,  # only newer versions know it
     }
     before = {name: getattr(context, name) for name in wanted if hasattr(context, name)}

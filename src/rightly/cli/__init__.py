@@ -25,7 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             chosen.run(chosen)
         except (ValueError, TypeError, OSError, ImportError) as error:
-            ERR.print(f"rightly {chosen.command}: {error}", style="red", soft_wrap=True)
+            told = f"rightly {chosen.command}: {error}"
+            ERR.print(told, style="red", soft_wrap=True, markup=False)  # 'rightly[ray]' is no style
             return 2
         except KeyboardInterrupt:
             ERR.print("stopped")

@@ -50,13 +50,18 @@ def add_commands(commands: Any) -> None:
     add.add_argument("--device", default="auto")
     add.add_argument("--precision", default="float32", help="float32, bfloat16 or float16")
     add.add_argument("--dtype", default="float32", help="stored as float32 or float16")
-    add.add_argument("--seed", type=int, default=0, help="of random views and shifts")
+    add.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        help="of random shifts; random views are always the same for an image",
+    )
     add.add_argument("--unreadable", default="stop", help="stop or skip at a damaged picture")
     add.add_argument("--size", type=int, help="side of the square the model takes")
     add.add_argument("--resize", type=int, help="shorter side before the centre is cut out")
     add.add_argument("--interpolation", default="bilinear")
-    add.add_argument("--mean", type=_three, help="three numbers for images in [0, 1]")
-    add.add_argument("--std", type=_three, help="three numbers for images in [0, 1]")
+    add.add_argument("--mean", type=three_numbers, help="three numbers for images in [0, 1]")
+    add.add_argument("--std", type=three_numbers, help="three numbers for images in [0, 1]")
     add.add_argument("--output", help="which of several outputs holds the logits")
     add.add_argument("--quiet", action="store_true", help="no progress bar")
     engines.add_arguments(add)
@@ -141,7 +146,7 @@ def _preprocessing(chosen: argparse.Namespace) -> Preprocessing | None:
     return Preprocessing(**known, interpolation=chosen.interpolation)
 
 
-def _three(text: str) -> tuple[float, float, float]:
+def three_numbers(text: str) -> tuple[float, float, float]:
     red, green, blue = (float(part) for part in text.split(","))
     return red, green, blue
 

@@ -1,0 +1,105 @@
+"""What metrics accept: (confidence, correct) or (probabilities, labels), checked at the door."""
+
+import numpy as np
+
+from rightly.shapes import AnyArray, Confidence, Correct, Probabilities, TrueClasses
+
+
+def check_confidence(confidence: AnyArray, correct: AnyArray) -> tuple[Confidence, Correct]:
+    """Refuse swapped, mis-shaped or out-of-range vectors; return float64 and boolean ones."""
+    c, a = _to_numpy("confidence", confidence), _to_numpy("correct", correct)
+    if a.size and a.dtype != bool:
+        raise TypeError(
+            f"correct must be boolean, got {a.dtype}: are the arguments swapped? "
+            "Pass predictions == labels, or 0/1 numbers as correct.astype(bool)"
+        )
+    if c.ndim != 1 or not c.size:
+        raise ValueError(
+            f"confidence must be a non-empty vector, one number per sample, got shape {c.shape}: "
+            "pass the predicted class's probability, e.g. probabilities.max(-1)"
+        )
+    if a.shape != c.shape:
+        raise ValueError(
+            f"correct must have shape {c.shape} like confidence, got {a.shape}: "
+            "pass both for the same samples"
+        )
+    c = _to_float("confidence", c)
+    # One part in 1e9 above 1 is what adding a tie-breaking epsilon or renormalising leaves.
+    if c.min() < 0 or c.max() > 1 + 1e-9:
+        raise ValueError(
+            f"confidence must lie in [0, 1], got values from {c.min():g} to {c.max():g}: "
+            "pass probabilities, not logits or percentages"
+        )
+    return np.minimum(c, 1.0), a.astype(bool)
+
+
+def check_probabilities(
+    probabilities: AnyArray, labels: AnyArray
+) -> tuple[Probabilities, TrueClasses]:
+    """Refuse swapped or mis-shaped arrays, rows that are no distribution, unknown classes."""
+    p, y = _to_numpy("probabilities", probabilities), _to_numpy("labels", labels)
+    if y.size and y.dtype.kind not in "iu":
+        raise TypeError(
+            f"labels must be integers, got {y.dtype}: are the arguments swapped? "
+            "Pass class indices, e.g. labels.astype(int)"
+        )
+    if p.ndim != 2 or not p.size:
+        raise ValueError(
+            f"probabilities must have shape (n, c), one row per sample, got {p.shape}: "
+            "for two classes pass both columns, 1 - p and p"
+        )
+    if y.shape != p.shape[:1]:
+        raise ValueError(
+            f"labels must have shape {p.shape[:1]} like the rows of probabilities, got {y.shape}: "
+            "pass both for the same samples"
+        )
+    p = _to_float("probabilities", p)
+    total = p.sum(-1)
+    if p.min() < 0 or abs(total - 1).max() > 1e-3:  # what a softmax in float16 leaves
+        raise ValueError(
+            f"probabilities must be non-negative with rows that sum to 1, got a minimum of "
+            f"{p.min():g} and sums from {total.min():g} to {total.max():g}: "
+            "pass logits through softmax, in float32 or better"
+        )
+    if y.min() < 0 or y.max() >= p.shape[1]:
+        raise ValueError(
+            f"labels must lie in [0, {p.shape[1] - 1}] as probabilities have {p.shape[1]} columns, "
+            f"got {y.min()} to {y.max()}: count classes from 0, in the order of the columns"
+        )
+    return p, y.astype(np.int64)
+
+
+def _to_numpy(name: str, value: AnyArray) -> np.ndarray:
+    if hasattr(value, "detach"):  # a torch tensor, told by its method so that torch stays out
+        tensor = value.detach().cpu()
+        # NumPy has no bfloat16.
+        return (tensor.double() if tensor.is_floating_point() else tensor).numpy()
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} must be an array, got {value!r:.40}: make rows equally long"
+        ) from error
+
+
+def _to_float(name: str, array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{name} must hold real numbers, got {array.dtype}: convert with {name}.astype(float)"
+        )
+    bad = array.size - np.isfinite(array).sum()
+    if bad:
+        raise ValueError(
+            f"{name} must be finite, got {bad} of {array.size} nan or infinite: "
+            "drop those samples or repair the model that gave them"
+        )
+    return array.astype(np.float64, copy=False)
+
+
+def check_bins(bins: object) -> int:
+    """A positive whole number of bins."""
+    if isinstance(bins, bool) or not isinstance(bins, int | np.integer):
+        raise TypeError(f"bins must be a whole number, got {bins!r}: pass for instance 25")
+    if bins < 1:
+        raise ValueError(f"bins must be at least 1, got {bins}: pass for instance 25")
+    return int(bins)
