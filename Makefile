@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast lint format types bench clean
+.PHONY: demo test test-fast test-libraries lint format types bench clean
 
 demo: .venv/ready
 	$(BIN)/rightly demo
@@ -12,6 +12,12 @@ test: .venv/ready
 
 test-fast: .venv/ready
 	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+# What only runs beside other people's libraries, in an environment of its own: PyPI's torchvision
+# is a CUDA build whose import fails beside this torch and breaks others (the tests repair that).
+test-libraries: .venv-libraries/ready
+	.venv-libraries/bin/python -m pytest -q tests/test_models.py tests/test_images.py \
+		tests/test_parquet.py tests/test_scale.py
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -34,5 +40,13 @@ bench: .venv/ready
 	$(BIN)/pip install -q -c constraints.txt -e ".[dev]"
 	touch $@
 
+.venv-libraries/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-libraries
+	.venv-libraries/bin/pip install -q -c constraints.txt torch
+	.venv-libraries/bin/pip install -q -c constraints.txt -e ".[dev,ray]" \
+		huggingface_hub pyyaml transformers datasets pandas polars duckdb
+	.venv-libraries/bin/pip install -q --no-deps torchvision==0.28.0 timm
+	touch $@
+
 clean:
-	rm -rf .venv build dist
+	rm -rf .venv .venv-libraries build dist

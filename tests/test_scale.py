@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-import rightly
 from rightly.cli import main
 from rightly.collecting import Plan
 
 NEEDS_RAY = [
     pytest.mark.slow,
+    pytest.mark.xdist_group("ray"),  # one cluster at a time is enough for two cores
     # Of Ray itself, about settings that it makes and threads that it leaves to the system.
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
     pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
@@ -307,6 +307,14 @@ def test_bad_arguments_are_refused_before_ray_starts(place, capsys, arguments, w
 
 
 @ray_marked
+def test_more_than_there_is_cannot_be_asked_for(place, cluster, capsys):
+    assert collect("make", "ray", "--engine", "ray", "--ray-gpus-per-worker", "1") == 2
+    assert "no place for a worker with 1 CPUs and 1 GPUs" in one_line(capsys)
+    assert collect("make", "ray", "--engine", "ray", "-j", "64") == 2
+    assert "no place for a worker with 64 CPUs and 0 GPUs" in one_line(capsys)
+
+
+@ray_marked
 def test_a_wrong_address_is_refused_at_once(place):
     pytest.importorskip("ray")
     from rightly.scale import _check_reachable
@@ -316,9 +324,3 @@ def test_a_wrong_address_is_refused_at_once(place):
             _check_reachable(address)
     _check_reachable(None)
     _check_reachable("auto")
-
-
-def test_what_was_collected_can_be_loaded(place):
-    assert collect("make", "local") == 0
-    predictions, labels = rightly.load("local")
-    assert len(predictions) == 160 and labels is not None

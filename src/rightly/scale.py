@@ -33,7 +33,6 @@ from rightly.storage.parquet import Store
 
 ROUNDS = 3  # in a row without a new shard, before giving up
 BEGUN = 4  # times one shard may be begun: it brings down its workers if it was never finished
-START_HERE = 60  # seconds for a place for one worker on this machine
 START = 300  # seconds for a place for one worker: a cluster may have to grow
 STALL = 6 * 3600  # seconds without any answer: longer than any shard takes
 CONNECT = 20  # seconds to reach a cluster
@@ -185,8 +184,8 @@ def _answers(
     ray: Any, cluster: Cluster, work: Work, todo: list[int]
 ) -> Iterator[tuple[int, Answer]]:
     """Shards and what workers say of them, as they are done; errors of the user's are raised."""
-    most = min(cluster.workers or _room(ray, cluster), len(todo))
-    _await_place(ray, cluster)
+    room = _room(ray, cluster)
+    most = min(cluster.workers or room, len(todo))
     counter = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(_Counter).remote()
     with _quiet_data(ray):
         # A block for each shard, so that each is handed out, retried and reported alone. The pool
@@ -268,21 +267,16 @@ class _Counter:
 
 
 def _room(ray: Any, cluster: Cluster) -> int:
-    """How many workers the nodes that are there can hold; one where a cluster may have to grow."""
+    """How many workers can be held, when there is place for one at least."""
     room = 0
     for node in ray.nodes():
         has = node["Resources"] if node["Alive"] else {}
         by_cpu = int(has.get("CPU", 0) / cluster.cpus)
         room += min(by_cpu, int(has.get("GPU", 0) / cluster.gpus)) if cluster.gpus else by_cpu
-    return max(room, 1)
-
-
-def _await_place(ray: Any, cluster: Cluster) -> None:
-    """Waits until there is place for one worker, for which Ray Data would wait without end."""
-    asked = {"num_cpus": cluster.cpus, "num_gpus": cluster.gpus}
-    place = ray.remote(**asked)(_nothing).remote()
+    # This machine does not grow, a cluster may; Ray Data would wait for it without end.
+    place = ray.remote(num_cpus=cluster.cpus, num_gpus=cluster.gpus)(_nothing).remote()
     try:
-        ray.get(place, timeout=START if cluster.address else START_HERE)
+        ray.get(place, timeout=START if room or cluster.address else 0)
     except ray.exceptions.GetTimeoutError as error:
         ray.cancel(place, force=True)
         has = ray.cluster_resources()
@@ -290,6 +284,7 @@ def _await_place(ray: Any, cluster: Cluster) -> None:
             f"no place for a worker with {cluster.cpus} CPUs and {cluster.gpus:g} GPUs: all nodes "
             f"together have {has.get('CPU', 0):g} and {has.get('GPU', 0):g}, or others use them"
         ) from error
+    return max(room, 1)
 
 
 def _nothing() -> None:
