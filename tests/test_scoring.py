@@ -2,7 +2,6 @@
 
 import csv
 import json
-from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -180,6 +179,15 @@ def test_another_file_in_place_of_the_calibrator_is_refused(folder, tmp_path):
     path = tmp_path / "a.safetensors"
     path.write_bytes(fitted(folder, "spline").read_bytes())
     scoring = Scoring.begin(path, folder / "preds", tmp_path / "scores")
-    Path(path).write_bytes(fitted(folder, "temperature_scaling").read_bytes())
+    path.write_bytes(fitted(folder, "temperature_scaling").read_bytes())
     with pytest.raises(ValueError, match="not the calibrator that apply began with"):
         scoring.opened()
+
+
+def test_scores_are_not_taken_for_predictions(folder, tmp_path):
+    scoring = Scoring.begin(fitted(folder, "spline"), folder / "preds", tmp_path / "scores")
+    score = scoring.opened()
+    for k in scoring.target.missing():
+        score(k)
+    with pytest.raises(ValueError, match="scores that apply wrote, not predictions"):
+        rightly.load(tmp_path / "scores")

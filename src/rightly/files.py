@@ -1,6 +1,7 @@
 """Writing files so that nobody ever sees half of one."""
 
 import os
+import platform
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +12,8 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
     """Writes beside the place and moves there when done."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: the folder {path.parent} does not exist")
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    # Host and process, because several of both may write into a shared folder.
+    part = path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}.part")
     try:
         write(part)
         part.replace(path)

@@ -233,6 +233,8 @@ class _Worker:
         return {"shard": [k], "answer": [json.dumps(answer)]}
 
     def _answer(self, k: int) -> Answer:
+        if self.do is None:
+            self._settle()
         if self.work.target.shard(k).is_file():
             return {}  # by a worker that was lost before it could say so
         begun = _ray().get(self.counter.begin.remote(k), timeout=COUNT)
@@ -242,7 +244,6 @@ class _Worker:
                 "model and for this batch size?"
             )
         if self.do is None:
-            self._settle()
             self.do = self.work.opened()
         return self.do(k)
 

@@ -17,7 +17,7 @@ import numpy as np
 from rightly.calibrators import Calibrator, load_calibrator
 from rightly.files import write_whole
 from rightly.predictions import Predictions
-from rightly.storage.parquet import KEY, Store, _columns, _settings_of
+from rightly.storage.parquet import KEY, Store, columns_of, settings_of
 
 COLLECTED = ("index", "name", "label", "shift")
 SCORES = {
@@ -119,7 +119,7 @@ def _whole(path: Path) -> Store:
     shards = Store(path, {}).shards()
     if not shards:
         raise ValueError(f"{path} holds no shards of predictions: it must be what collect wrote")
-    settings = _settings_of(shards[0])
+    settings = settings_of(shards[0])
     if "views" not in settings:
         raise ValueError(f"{path} holds scores already, not predictions to be scored")
     store = Store(path, settings)
@@ -134,9 +134,9 @@ def _whole(path: Path) -> Store:
 
 def _predictions(store: Store, k: int) -> Predictions | None:
     """The predictions in one shard; None where none of its images could be decoded."""
-    if _settings_of(store.shard(k)) != store.settings:
+    if settings_of(store.shard(k)) != store.settings:
         raise ValueError(f"{store.shard(k)} was collected with other settings than other shards")
-    columns = _columns(store.shard(k), store.settings)
+    columns = columns_of(store.shard(k), store.settings)
     views = store.settings["views"]
     if not len(columns["index"]):
         return None

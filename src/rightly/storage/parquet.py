@@ -60,7 +60,7 @@ class Store:
         store = cls(path, wanted)
         shards = store.shards()
         if shards:
-            there = _settings_of(shards[0])
+            there = settings_of(shards[0])
             differ = [key for key in wanted if there.get(key) != wanted[key]]
             if differ:
                 told = "; ".join(
@@ -129,7 +129,9 @@ def read(path: Path) -> tuple[Predictions, Labels | None]:
             f"{path} holds no {SHARDS}: collect did not write it, or was stopped before it had "
             "anything to write; run the same collect again"
         )
-    settings = _settings_of(shards[0])
+    settings = settings_of(shards[0])
+    if "views" not in settings:
+        raise ValueError(f"{path} holds scores that apply wrote, not predictions")
     if len(shards) != settings["shards"]:
         raise ValueError(
             f"{path} is unfinished: {len(shards)} of {settings['shards']} shards are there; "
@@ -137,9 +139,9 @@ def read(path: Path) -> tuple[Predictions, Labels | None]:
         )
     columns: dict[str, list[np.ndarray]] = {}
     for shard in shards:
-        if _settings_of(shard) != settings:
+        if settings_of(shard) != settings:
             raise ValueError(f"{shard} was collected with other settings than {shards[0].name}")
-        for name, column in _columns(shard, settings).items():
+        for name, column in columns_of(shard, settings).items():
             columns.setdefault(name, []).append(column)
     joined = {name: np.concatenate(parts) for name, parts in columns.items()}
     order = np.lexsort((joined["index"], joined["shift"]))
@@ -165,7 +167,8 @@ def read(path: Path) -> tuple[Predictions, Labels | None]:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _columns(shard: Path, settings: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def columns_of(shard: Path, settings: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The columns of one shard by name, lists as rows of an array."""
     wanted = ["index", "label", "shift", "logits", *(f"view_{name}" for name in settings["views"])]
     wanted += ["features"] if settings["features"] else []
     try:
@@ -224,7 +227,8 @@ def _schema(shard: Path) -> Any:
         raise _damaged(shard, error) from error
 
 
-def _settings_of(shard: Path) -> dict[str, Any]:
+def settings_of(shard: Path) -> dict[str, Any]:
+    """The settings in a shard's metadata."""
     metadata = _schema(shard).metadata or {}
     if KEY not in metadata:
         raise ValueError(f"{shard} is Parquet, but was not written by collect")
