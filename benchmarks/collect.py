@@ -7,7 +7,7 @@ The bare rate is that of (views + 1) forward passes of the same model over the s
 already on the device and normalised: nothing is decoded, viewed, copied or kept. Collecting
 starts from decoded 8-bit images. Both run in one process, in turns; the best of each counts. Also
 printed: what the views themselves cost, as a share of one forward pass. The model is a ResNet-50
-with random weights, 224 px, channels last on a GPU.
+with random weights, 224 px, channels last.
 """
 
 import argparse
@@ -92,11 +92,10 @@ def main() -> None:
     batch = torch.from_numpy(pictures[:size]).to(device).permute(0, 3, 1, 2).float() / 255
     count = -(-chosen.images // size)
     ready = normal.normalise(batch).to(PRECISIONS[plan.precision] or torch.float32)
-    if device.type == "cuda":
-        ready = ready.contiguous(memory_format=torch.channels_last)
+    ready = ready.contiguous(memory_format=torch.channels_last)
 
     def bare() -> None:
-        prepared = classifier.prepared(PRECISIONS[plan.precision], device.type == "cuda")
+        prepared = classifier.prepared(PRECISIONS[plan.precision], True)
         with prepared, torch.inference_mode():
             for i in range(count):
                 rows = min(size, chosen.images - i * size)

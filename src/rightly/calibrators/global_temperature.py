@@ -41,13 +41,15 @@ class GlobalTemperature(TemperatureCalibrator):
 
 
 def best_inverse_temperature(logits: Logits, labels: Labels, chosen: Loss) -> float:
-    """The inverse temperature that minimises a loss: searched coarsely, finished exactly."""
+    """The inverse temperature that minimises a loss: found on some samples, finished on all."""
     if chosen.name == cross_entropy.name:
         return likeliest_inverse_temperature(logits, labels)
-    centre = rough_inverse_temperature(logits, labels)
-    data = Calibrating.of(logits, labels, centre / 2**OCTAVES, centre * 2**OCTAVES)
-    near = search(data, chosen, centre / 2**OCTAVES, centre * 2**OCTAVES)
-    return search(data.exactly(), chosen, near * 0.9, near * 1.1, steps=2, tolerance=1e-8)
+    near = rough_inverse_temperature(logits, labels, chosen)
+    low, high = near * 0.8, near * 1.25
+    if len(logits) < 2 * FIRST_LOOK:
+        low, high = near * 0.99, near * 1.01
+    exact = Calibrating.of(logits, labels, low, high).exactly()
+    return search(exact, chosen, low, high, steps=2, tolerance=1e-8)
 
 
 def search(
@@ -70,10 +72,17 @@ def search(
     return math.exp(found.x)
 
 
-def rough_inverse_temperature(logits: Logits, labels: Labels) -> float:
-    """The likeliest inverse temperature of a few thousand of the samples."""
+def rough_inverse_temperature(
+    logits: Logits, labels: Labels, chosen: Loss = cross_entropy
+) -> float:
+    """The inverse temperature that is best for a few thousand of the samples."""
     step = max(1, len(logits) // FIRST_LOOK)
-    return likeliest_inverse_temperature(logits[::step], labels[::step])
+    some, truth = logits[::step], labels[::step]
+    likeliest = likeliest_inverse_temperature(some, truth)
+    if chosen.name == cross_entropy.name:
+        return likeliest
+    low, high = likeliest / 2**OCTAVES, likeliest * 2**OCTAVES
+    return search(Calibrating.of(some, truth, low, high), chosen, low, high)
 
 
 def likeliest_inverse_temperature(logits: Logits, labels: Labels) -> float:

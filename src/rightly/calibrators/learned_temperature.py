@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rightly import losses
 from rightly.calibrators.base import TemperatureCalibrator
-from rightly.calibrators.global_temperature import rough_inverse_temperature, search
+from rightly.calibrators.global_temperature import rough_inverse_temperature
 from rightly.calibrators.network import (
     draw_layers,
     pack,
@@ -29,7 +29,6 @@ from rightly.predictions import Predictions
 from rightly.shapes import Features, Labels, PerSample
 
 RANGE = math.log(16)  # log T moves this far around the best global one: flat .. one-hot
-AROUND = 8  # the best global T under any of the losses lies this close to the likeliest one
 CLAMP = (0.1, 10.0)  # the released code's
 
 
@@ -67,11 +66,9 @@ class LearnedTemperature(TemperatureCalibrator):
 
     def _fit_converged(self, predictions: Predictions, labels: Labels, x: Features) -> None:
         chosen = losses.loss(self.loss)
-        rough = rough_inverse_temperature(predictions.logits, labels)
-        low, high = rough / AROUND, rough * AROUND
+        inverse = rough_inverse_temperature(predictions.logits, labels, chosen)
         reach = math.exp(RANGE)
-        data = Calibrating.of(predictions.logits, labels, low / reach, high * reach)
-        inverse = search(data, chosen, low, high)
+        data = Calibrating.of(predictions.logits, labels, inverse / reach, inverse * reach)
         centre, scale = standardisation(x)
 
         def loss_for(rows: Tensor) -> Callable[[Tensor], Tensor]:
