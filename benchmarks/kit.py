@@ -1,7 +1,7 @@
 """Classifiers and images that can be had here, for `rightly collect`.
 
     python benchmarks/kit.py cifar10 DATA OUT      DATA/images.npz -> OUT/{cal,test}/CLASS/N.jpg
-    python benchmarks/kit.py imagenet ZIP OUT      ZIP -> OUT/{cal,test}/INDEX/NAME.jpg
+    python benchmarks/kit.py imagenet ZIP OUT      ZIP -> OUT/{cal,test,quarter}/INDEX/NAME.jpg
 
 and factories for --model: `py:kit:resnet20`, `py:kit:mobilenet`, `py:kit:densenet` (set KIT_DATA
 to the folder of cifar10.py and its weights), `py:kit:efficientnet_lite0` (needs the packages
@@ -80,9 +80,11 @@ def imagenet(archive: Path, out: Path) -> None:
     with zipfile.ZipFile(archive) as stored:
         pictures = sorted(name for name in stored.namelist() if name.lower().endswith(".jpg"))
         for n, name in enumerate(pictures):
-            target = out / ("cal", "test")[n % 2] / Path(name).parent.name / Path(name).name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(stored.read(name))
+            # A quarter of the test half as well, for runs under several shifts.
+            for half in (("cal", "test")[n % 2], *(("quarter",) if n % 8 == 1 else ())):
+                target = out / half / Path(name).parent.name / Path(name).name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(stored.read(name))
 
 
 if __name__ == "__main__":
