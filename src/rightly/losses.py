@@ -6,8 +6,8 @@ hands in scores that it reads from a table instead (`loss.of(scores)`).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -84,14 +84,13 @@ def label_shares(labels: Labels, class_count: int) -> PerClass:
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss and its options; losses add up with +."""
+    """A loss of scores, also callable on logits; losses add up with +."""
 
     of: Callable[..., Scalar]
     name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, logits: Logits, labels: Labels, **options: Any) -> Scalar:
-        return self.of(ExactScores(logits, labels), **{**self.options, **options})
+        return self.of(ExactScores(logits, labels), **options)
 
     def __add__(self, other: "Loss") -> "Loss":
         return Loss(lambda scores: self.of(scores) + other.of(scores), f"{self.name}+{other.name}")

@@ -17,7 +17,7 @@ from rightly.shifts import shift as shift_of
 from rightly.storage.parquet import Block
 from rightly.views import view as view_of
 
-IN_FLIGHT = 2  # batches handed to a device before the results of the oldest are waited for
+IN_FLIGHT = 1  # batches handed to a device before the results of the oldest are waited for
 
 
 def blocks_of(
@@ -56,8 +56,7 @@ def blocks_of(
             # Not around the yields, where it would hold for whoever takes the blocks as well.
             with torch.no_grad():
                 running.append((k, _run(classifier, images, plan, batch)))
-            if len(running) > 1:
-                yield from _finished(running, gathered, images, plan, advance, keep=1)
+            yield from _finished(running, gathered, images, plan, advance, keep=IN_FLIGHT)
         yield from _finished(running, gathered, images, plan, advance, keep=0)
 
 
