@@ -2,15 +2,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast test-libraries lint format types bench clean
+.PHONY: demo test test-fast test-libraries browser lint format types bench clean
 
 demo: .venv/ready
 	$(BIN)/rightly demo
 
-test: .venv/ready
+test: .venv/ready browser
 	$(BIN)/python -m pytest -q -n 2
 
-test-fast: .venv/ready
+test-fast: .venv/ready browser
 	$(BIN)/python -m pytest -q -n 2 -m "not slow"
 
 # What only runs beside other people's libraries, in an environment of its own: PyPI's torchvision
@@ -18,6 +18,10 @@ test-fast: .venv/ready
 test-libraries: .venv-libraries/ready
 	.venv-libraries/bin/python -m pytest -q tests/test_models.py tests/test_images.py \
 		tests/test_parquet.py tests/test_scale.py
+
+# A real browser for the tests of pages, from Debian's packages.
+browser:
+	.ci/install-browser
 
 lint: .venv/ready
 	$(BIN)/ruff check .

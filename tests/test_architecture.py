@@ -20,7 +20,21 @@ LAYERS = [
     {"__main__"},
 ]
 WITHOUT_TORCH = {"bins", "metrics", "metric_inputs"}
-OPTIONAL = {"sklearn", "matplotlib", "onnx", "onnxruntime", "pyarrow", "ray", "PIL", "torchvision"}
+OPTIONAL = {
+    "sklearn",
+    "matplotlib",
+    "onnx",
+    "onnxruntime",
+    "pyarrow",
+    "ray",
+    "PIL",
+    "torchvision",
+    "fastapi",
+    "uvicorn",
+    "jinja2",
+    "huggingface_hub",
+    "prometheus_client",
+}
 
 
 def layer(module: str) -> int:
