@@ -97,6 +97,15 @@ class Predictions:
         own = checked_log_probabilities("log_probabilities", log_probabilities)
         return cls(own, views, **others)
 
+    @classmethod
+    def unchecked(cls, logits: Logits, **others: Any) -> "Predictions":
+        """Predictions inside a graph that is being traced, where no value can be looked at."""
+        made = object.__new__(cls)
+        for field in fields(cls):
+            value = logits if field.name == "logits" else others.get(field.name, field.default)
+            object.__setattr__(made, field.name, value)
+        return made
+
     def __len__(self) -> int:
         return len(self.logits)
 

@@ -21,11 +21,15 @@ CHUNK = 2**19  # entries worked on at a time: two megabytes stay in a processor'
 NODES_PER_OCTAVE = 2  # keeps the table's mean error in confidence below 1e-5
 OCTAVES_PER_EXP = 4  # each squaring doubles the rounding error, so start afresh this often
 NEGLIGIBLE = 1e-18  # beside a sum of at least 1; anything smaller would turn into slow subnormals
+ONE_STEP = 2.0**-22  # of float32, and a little: what raises a number to the next larger one
+TRACED_STEPS = 12  # of Newton's method in a graph, which cannot stop by itself: ten reach float64
 FLAT = 1e-6  # a margin this small over uniform is all but uniform
 
 
 def chunks(logits: Logits) -> Iterator[slice]:
-    """Slices of rows small enough to stay in cache."""
+    """Slices of rows small enough to stay in cache; all rows at once in a graph being traced."""
+    if torch.compiler.is_exporting():
+        return iter([slice(None)])
     n, c = logits.shape
     rows = max(1, CHUNK // c)
     return (slice(start, min(start + rows, n)) for start in range(0, n, rows))
@@ -51,14 +55,12 @@ def keep_class(probabilities: Logits, classes: Labels) -> Logits:
     """Breaks ties in favour of the predicted class, by an amount that float32 can hold."""
     single = probabilities.float()
     lost = single.argmax(-1) != classes
-    if lost.any():
-        rows = lost.nonzero().squeeze(-1)
-        top = single[rows].amax(-1)
-        above = torch.nextafter(top, torch.full_like(top, torch.inf)).double()
-        probabilities = probabilities.clone()
-        probabilities[rows, classes[rows]] = above
-        probabilities[rows] /= probabilities[rows].sum(-1, keepdim=True)
-    return probabilities
+    if not torch.compiler.is_exporting() and not lost.any():
+        return probabilities
+    above = (single.amax(-1) * (1 + ONE_STEP)).to(probabilities.dtype)
+    raised = probabilities.scatter(1, classes[:, None], above[:, None])
+    raised = raised / raised.sum(-1, keepdim=True)
+    return torch.where(lost[:, None], raised, probabilities)
 
 
 def _exp(exponents: Tensor) -> Tensor:
@@ -140,10 +142,11 @@ def inverse_temperature_for(logits: Logits, confidence: PerSample) -> PerSample:
         lowest, highest = FLAT / reach, 1e6 / reach
         b = torch.zeros_like(gap)
         miss = wanted + math.log(c - 1)
-        for _ in range(100):
+        traced = torch.compiler.is_exporting()
+        for _ in range(TRACED_STEPS if traced else 100):
             step = miss / slope.clamp_min(1e-300)
             b_next = (b + step).clamp(lowest, highest)
-            done = bool(((b_next - b).abs() <= 1e-12 * b_next).all())
+            done = not traced and bool(((b_next - b).abs() <= 1e-12 * b_next).all())
             b = b_next
             if done:
                 break

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, TypeVar, final
+from typing import Any, NamedTuple, TypeVar, final
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +27,14 @@ Fitted = TypeVar("Fitted", bound="Calibrator")
 
 FEW = 2**21
 FITTED_ON = ("class_count", "view_names", "feature_count", "class_names")
+
+
+class Answer(NamedTuple):
+    """All that a calibrator says about some predictions, worked out together."""
+
+    confidence: PerSample
+    temperature: PerSample
+    probabilities: Logits
 
 
 class NotFittedError(RuntimeError):
@@ -107,6 +115,15 @@ class Calibrator(nn.Module, ABC):
         self._check(predictions)
         return keep_class(self._probabilities(predictions), predictions.classes)
 
+    def answer(self, predictions: Predictions) -> Answer:
+        """Confidence, temperature and probabilities at once, unchecked: this is what is exported."""
+        confidence, temperature, probabilities = self._answer(predictions)
+        return Answer(
+            confidence.double().clamp(0, 1),
+            temperature.double(),
+            keep_class(probabilities, predictions.classes),
+        )
+
     @property
     def title(self) -> str:
         return self.method or type(self).__name__
@@ -160,6 +177,11 @@ class Calibrator(nn.Module, ABC):
     def _probabilities(self, predictions: Predictions) -> Logits:
         return scaled_softmax(predictions.logits, self._temperature(predictions).reciprocal())
 
+    def _answer(self, predictions: Predictions) -> Answer:
+        confidence = self._confidence(predictions)
+        inverse = inverse_temperature_for(predictions.logits, confidence)
+        return Answer(confidence, inverse.reciprocal(), scaled_softmax(predictions.logits, inverse))
+
     def _check(self, predictions: Predictions) -> None:
         if not self.is_fitted:
             raise NotFittedError(f"{self.title} has learned nothing yet: call fit first")
@@ -198,6 +220,13 @@ class TemperatureCalibrator(Calibrator):
     def _confidence(self, predictions: Predictions) -> PerSample:
         return top_probability(predictions.logits, self._temperature(predictions).reciprocal())
 
+    @final
+    def _answer(self, predictions: Predictions) -> Answer:
+        temperature = self._temperature(predictions)
+        probabilities = scaled_softmax(predictions.logits, temperature.reciprocal())
+        confidence = top_probability(predictions.logits, temperature.reciprocal())
+        return Answer(confidence, temperature, probabilities)
+
 
 class VectorCalibrator(Calibrator):
     """Maps logits to a whole probability vector of its own; confidence is read from that."""
@@ -218,6 +247,13 @@ class VectorCalibrator(Calibrator):
             z = predictions.logits[rows]
             parts.append(self._vectors(z).gather(-1, z.argmax(-1, keepdim=True)).squeeze(-1))
         return torch.cat(parts)
+
+    @final
+    def _answer(self, predictions: Predictions) -> Answer:
+        probabilities = self._probabilities(predictions)
+        confidence = probabilities.gather(-1, predictions.classes[:, None]).squeeze(-1)
+        inverse = inverse_temperature_for(predictions.logits, confidence)
+        return Answer(confidence, inverse.reciprocal(), probabilities)
 
 
 def _must_be_predictions(predictions: object) -> None:

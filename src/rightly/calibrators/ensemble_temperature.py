@@ -36,11 +36,11 @@ class EnsembleTemperatureScaling(VectorCalibrator):
         )
 
     def _vectors(self, logits: Logits) -> Logits:
-        parts = _components(logits, float(self.inverse))
+        parts = _components(logits, self.inverse)
         return torch.einsum("a,anc->nc", self.weights, parts)
 
 
-def _components(logits: Logits, inverse: float) -> torch.Tensor:
+def _components(logits: Logits, inverse: float | torch.Tensor) -> torch.Tensor:
     z = logits.double()
     return torch.stack(
         [(z * inverse).softmax(-1), z.softmax(-1), torch.full_like(z, 1 / z.shape[1])]

@@ -37,7 +37,7 @@ class GlobalTemperature(TemperatureCalibrator):
         self.learn(inverse=torch.tensor(inverse, dtype=torch.float64))
 
     def _temperature(self, predictions: Predictions) -> PerSample:
-        return self.inverse.reciprocal().expand(len(predictions))
+        return self.inverse.reciprocal().expand(predictions.logits.shape[0])
 
 
 def best_inverse_temperature(logits: Logits, labels: Labels, chosen: Loss) -> float:

@@ -4,6 +4,7 @@ Proximity is the mean of exp(-squared distance) to the ten nearest calibration s
 features scaled to unit length (the authors' code; their text has exp(-mean distance)).
 """
 
+from collections.abc import Iterator
 from typing import final
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from rightly.calibrators.base import Calibrator
+from rightly.calibrators.interpolation import place_in
 from rightly.predictions import Predictions
 from rightly.shapes import Features, Labels, PerSample, Reference
 
@@ -83,8 +85,15 @@ class Proximity(Calibrator):
 
     def _cell(self, confidence: Tensor, near: Tensor) -> Tensor:
         tensors = self.learned()
-        row = torch.searchsorted(tensors["confidence_edges"], confidence.contiguous())
-        return row * BINS + torch.searchsorted(tensors["proximity_edges"], near.contiguous())
+        row = place_in(tensors["confidence_edges"], confidence)
+        return row * BINS + place_in(tensors["proximity_edges"], near)
+
+
+def _blocks(points: Tensor) -> Iterator[slice]:
+    """Slices of points; all of them in a graph being traced."""
+    if torch.compiler.is_exporting():
+        return iter([slice(None)])
+    return (slice(start, start + BLOCK) for start in range(0, len(points), BLOCK))
 
 
 def _log_odds(predictions: Predictions) -> PerSample:
@@ -100,10 +109,10 @@ def _proximity(points: Features, reference: Reference, *, skip_self: bool) -> Pe
     if k < 1:
         raise ValueError(f"proximity needs at least 2 calibration samples, got {len(reference)}")
     parts = []
-    for start in range(0, len(points), BLOCK):
-        squared = 2 - 2 * points[start : start + BLOCK] @ reference.T  # unit length on both sides
+    for rows in _blocks(points):
+        squared = 2 - 2 * points[rows] @ reference.T  # unit length on both sides
         if skip_self:
-            squared.diagonal(start).fill_(torch.inf)
+            squared.diagonal(rows.start).fill_(torch.inf)
         nearest = squared.topk(k, largest=False).values.clamp_min(0)
         parts.append((-nearest).exp().mean(-1))
     return torch.cat(parts)
@@ -112,10 +121,10 @@ def _proximity(points: Features, reference: Reference, *, skip_self: bool) -> Pe
 def _log_density_sum(points: Features, kernels: Reference, width: Tensor) -> PerSample:
     """Log of the summed Gaussian kernels at each point."""
     if not len(kernels):
-        return torch.full((len(points),), -torch.inf, dtype=points.dtype, device=points.device)
+        return torch.full_like(points[:, 0], -torch.inf)
     scaled, centres = points / width, kernels / width
     parts = [
-        (-0.5 * torch.cdist(scaled[start : start + BLOCK], centres).square()).logsumexp(-1)
-        for start in range(0, len(points), BLOCK)
+        (-0.5 * (scaled[rows, None] - centres).square().sum(-1)).logsumexp(-1)
+        for rows in _blocks(points)
     ]
     return torch.cat(parts) - width.log().sum()

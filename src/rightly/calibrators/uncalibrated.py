@@ -17,4 +17,4 @@ class Uncalibrated(TemperatureCalibrator):
         """Nothing to learn."""
 
     def _temperature(self, predictions: Predictions) -> PerSample:
-        return torch.ones(len(predictions), dtype=torch.float64, device=predictions.logits.device)
+        return torch.ones_like(predictions.logits[:, 0], dtype=torch.float64)
