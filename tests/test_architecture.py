@@ -13,13 +13,13 @@ LAYERS = [
     {"predictions", "bins", "scaling", "draws"},
     {"views", "shifts", "losses", "evidence"},
     {"calibrators"},
-    {"metrics", "storage", "images", "models"},
+    {"metrics", "selective", "storage", "images", "models"},
     {"evaluate", "demo", "collecting", "scoring"},
-    {"tables", "scale"},
+    {"fitting", "deploy", "tables", "scale"},
     {"cli"},
     {"__main__"},
 ]
-WITHOUT_TORCH = {"bins", "metrics", "metric_inputs"}
+WITHOUT_TORCH = {"bins", "metrics", "metric_inputs", "selective"}
 OPTIONAL = {
     "sklearn",
     "matplotlib",

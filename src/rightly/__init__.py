@@ -8,6 +8,8 @@ from rightly.calibrators import NotFittedError as NotFittedError
 from rightly.calibrators import calibrator as calibrator
 from rightly.calibrators import load_calibrator as load_calibrator
 from rightly.collecting import collect as collect
+from rightly.deploy import CalibratedClassifier as CalibratedClassifier
+from rightly.fitting import fit as fit
 from rightly.predictions import Predictions as Predictions
 from rightly.predictions import concatenate as concatenate
 from rightly.storage import load as load

@@ -75,6 +75,7 @@ EVIDENCE: dict[str, Evidence] = {
     "view_scores": view_scores,
     "retrieved_scores": retrieved_scores,
 }
+BATCHED = {"retrieved_scores"}  # looks at the other samples of a batch
 
 
 def needs_of(name: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from rightly.calibrators import saved
 from rightly.calibrators.adaptive_temperature import AdaptiveTemperatureScaling
 from rightly.calibrators.base import Calibrator as Calibrator
 from rightly.calibrators.base import NotFittedError as NotFittedError
+from rightly.calibrators.cascade import Cascade
 from rightly.calibrators.correctness_regression import CorrectnessRegression
 from rightly.calibrators.ensemble_temperature import EnsembleTemperatureScaling
 from rightly.calibrators.global_temperature import GlobalTemperature
@@ -40,6 +41,7 @@ def _learned(evidence: str, loss: str, **options: Any) -> Callable[..., Calibrat
 
 
 OURS = "Liu et al., ICML 2025"
+FIRST = "temperature_scaling"  # decides alone where a budget spares the views
 
 CALIBRATORS: Mapping[str, Method] = {
     "uncalibrated": Method(Uncalibrated, "", "the classifier's own confidence"),
@@ -114,9 +116,19 @@ def method(name: str) -> Method:
     return CALIBRATORS[name]
 
 
-def calibrator(name: str, **arguments: Any) -> Calibrator:
-    """An unfitted calibrator by its name in the registry."""
+def calibrator(
+    name: str, *, budget: float | None = None, first: str = FIRST, **arguments: Any
+) -> Calibrator:
+    """An unfitted calibrator by its name in the registry.
+
+    With a budget, in mean forward passes per image, views are looked at only where the method
+    called `first`, which needs none, is in two minds.
+    """
     built = method(name).build(**arguments)
+    if budget is not None:
+        built.method = name
+        built = Cascade(calibrator(first), built, budget)
+        arguments |= {"budget": budget, "first": first}
     built.method, built.arguments = name, dict(arguments)
     return built
 

@@ -21,7 +21,7 @@ from rightly.scaling import (
     scaled_softmax,
     top_probability,
 )
-from rightly.shapes import AnyArray, Labels, Logits, PerSample
+from rightly.shapes import AnyArray, Labels, Logits, PerSample, PerSampleBool
 
 Fitted = TypeVar("Fitted", bound="Calibrator")
 
@@ -50,6 +50,8 @@ class Calibrator(nn.Module, ABC):
 
     needs: tuple[str, ...] = ()  # fields of Predictions without which it cannot work
     uses_shifted_rows = False
+    each_sample_alone = True  # False where the answer depends on the rest of a batch
+    decides_early = False  # True where `undecided` may spare some samples their views
 
     # Who it is: set by `rightly.calibrator`, stored in the file.
     method: str | None = None
@@ -60,6 +62,11 @@ class Calibrator(nn.Module, ABC):
     view_names: tuple[str, ...] = ()
     feature_count: int | None = None
     class_names: tuple[str, ...] | None = None
+
+    # What goes with it: a prediction is accepted where its confidence reaches the threshold, and
+    # the record says where the calibrator comes from (see fitting.py).
+    threshold: float | None = None
+    record: Mapping[str, Any] = {}
 
     @final
     def fit(self: Fitted, predictions: Predictions, labels: AnyArray) -> Fitted:
@@ -115,8 +122,23 @@ class Calibrator(nn.Module, ABC):
         self._check(predictions)
         return keep_class(self._probabilities(predictions), predictions.classes)
 
+    @final
+    def accept(self, predictions: Predictions) -> PerSampleBool:
+        """Whether each prediction is sure enough to act on."""
+        if self.threshold is None:
+            raise ValueError(
+                f"{self.title} has no threshold to accept by: set calibrator.threshold, or fit "
+                "with --threshold or --accuracy"
+            )
+        return self.confidence(predictions) >= self.threshold
+
+    def undecided(self, predictions: Predictions) -> PerSampleBool:
+        """The samples whose views have to be looked at, by what was said without any."""
+        return torch.ones_like(predictions.logits[:, 0], dtype=torch.bool)
+
+    @final
     def answer(self, predictions: Predictions) -> Answer:
-        """Confidence, temperature and probabilities at once, unchecked: this is what is exported."""
+        """Confidence, temperature and probabilities at once, unchecked: what is exported."""
         confidence, temperature, probabilities = self._answer(predictions)
         return Answer(
             confidence.double().clamp(0, 1),
@@ -152,17 +174,24 @@ class Calibrator(nn.Module, ABC):
                 f"{self.title} has no name in the registry to be loaded by: "
                 "build it with rightly.calibrator(name)"
             )
-        header = {"method": self.method, "arguments": dict(self.arguments)}
+        header: dict[str, Any] = {"method": self.method, "arguments": dict(self.arguments)}
         header |= {name: getattr(self, name) for name in FITTED_ON}
+        header |= {"threshold": self.threshold, "record": dict(self.record)}
         saved.write(Path(path), header, self.learned())
 
     @final
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         """Take over what a saved file holds."""
-        self.learn(**tensors)
+        for path, tensor in tensors.items():
+            part, _, name = path.rpartition(".")  # a calibrator may be made of others
+            self.get_submodule(part).register_buffer(name, tensor.detach().clone())
         for name in FITTED_ON:
             value = header[name]
             setattr(self, name, tuple(value) if isinstance(value, list) else value)
+        threshold, record = header.get("threshold"), header.get("record") or {}
+        if not isinstance(threshold, float | None) or not isinstance(record, dict):
+            raise ValueError(f"threshold and record must be a number and a table, got {threshold}")
+        self.threshold, self.record = threshold, record
 
     @abstractmethod
     def _fit(self, predictions: Predictions, labels: Labels) -> None: ...

@@ -14,7 +14,7 @@ from torch.nn import functional
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.network import pack, run, standardisation, unpack
 from rightly.calibrators.training import fit_network
-from rightly.evidence import EVIDENCE, needs_of
+from rightly.evidence import BATCHED, EVIDENCE, needs_of
 from rightly.predictions import Predictions
 from rightly.shapes import Labels, PerSample
 
@@ -32,6 +32,7 @@ class CorrectnessRegression(Calibrator):
     ) -> None:
         super().__init__()
         self.needs = needs_of(evidence)
+        self.each_sample_alone = evidence not in BATCHED
         self.evidence, self.hidden, self.seed = evidence, tuple(hidden), seed
 
     def _fit(self, predictions: Predictions, labels: Labels) -> None:

@@ -24,7 +24,7 @@ from rightly.calibrators.network import (
 )
 from rightly.calibrators.scores import Calibrating
 from rightly.calibrators.training import adam, fit_network, repeatably
-from rightly.evidence import EVIDENCE, needs_of
+from rightly.evidence import BATCHED, EVIDENCE, needs_of
 from rightly.predictions import Predictions
 from rightly.shapes import Features, Labels, PerSample
 
@@ -53,6 +53,7 @@ class LearnedTemperature(TemperatureCalibrator):
     ) -> None:
         super().__init__()
         self.needs = needs_of(evidence)
+        self.each_sample_alone = evidence not in BATCHED
         losses.loss(loss)  # an unknown name is refused here, not after minutes of work
         self.evidence, self.loss, self.k = evidence, loss, k
         self.hidden, self.released_epochs, self.seed = tuple(hidden), released_epochs, seed

@@ -47,14 +47,14 @@ def repeatably() -> Iterator[None]:
         yield
 
 
-def split_rows(correct: PerSampleBool, seed: int) -> tuple[Tensor, Tensor]:
+def split_rows(correct: PerSampleBool, seed: int, share: float = HELD_OUT) -> tuple[Tensor, Tensor]:
     """Row numbers to train on and to hold out, right and wrong samples in the same shares."""
     generator = torch.Generator().manual_seed(seed)
     train, held = [], []
     for side in (True, False):
         rows = (correct.cpu() == side).nonzero().squeeze(-1)
         rows = rows[torch.randperm(len(rows), generator=generator)]
-        out = round(HELD_OUT * len(rows))
+        out = round(share * len(rows))
         held.append(rows[:out])
         train.append(rows[out:])
     held_rows = torch.cat(held) if sum(map(len, held)) else torch.cat(train)

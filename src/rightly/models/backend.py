@@ -71,7 +71,7 @@ class ModuleBackend(Backend):
         with torch.no_grad():
             if not features:
                 return Answer(self.module(images))
-            with _last_linear(self.module) as seen:
+            with last_linear(self.module) as seen:
                 output = self.module(images)
         return Answer(output, *seen)
 
@@ -154,7 +154,7 @@ def _left_as_found(module: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def _last_linear(module: nn.Module) -> Iterator[list[Any]]:
+def last_linear(module: nn.Module) -> Iterator[list[Any]]:
     """Fills a list with the input of the last linear layer that ran, and that layer's width."""
     seen: list[Any] = []
 

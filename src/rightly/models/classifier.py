@@ -87,7 +87,7 @@ class Classifier:
         return logits[:n], None if kept is None else kept[:n]
 
     def _checked(self, answer: Answer, n: int, features: bool) -> tuple[Logits, Features | None]:
-        logits = _as_tensor(_logits_of(answer.output, self.output), self.name)
+        logits = _as_tensor(logits_of(answer.output, self.output), self.name)
         if logits.ndim != 2 or len(logits) != n or not logits.is_floating_point():
             raise ValueError(
                 f"{self.name} must give float logits of shape ({n}, classes) for {n} images, got "
@@ -127,7 +127,7 @@ class Classifier:
         return found.flatten(1)
 
 
-def _logits_of(output: Any, wanted: str | int | None) -> Any:
+def logits_of(output: Any, wanted: str | int | None) -> Any:
     """The logits inside what a classifier returned: itself, `.logits`, ["logits"] or the first."""
     if wanted is not None:
         chosen = _part(output, wanted)

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 from rightly.predictions import Predictions
 from rightly.shapes import AnyArray, Labels
@@ -22,3 +23,9 @@ def save(
 ) -> None:
     """Writes predictions, and labels if given, to a compressed .npz file."""
     npz.write(Path(path), predictions, labels)
+
+
+def source_of(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """The classifier whose predictions a folder holds; None for a .npz file, which does not say."""
+    path = Path(path)
+    return parquet.source(path) if path.is_dir() else None

@@ -269,3 +269,16 @@ def _pyarrow_parquet() -> ModuleType:
     import pyarrow.parquet
 
     return pyarrow.parquet
+
+
+def source(folder: Path) -> dict[str, Any] | None:
+    """Name, fingerprint and preprocessing of the classifier that a data set was collected from."""
+    shards = Store(folder, {}).shards()
+    if not shards:
+        return None
+    settings = settings_of(shards[0])
+    return {
+        "name": settings["model"],
+        "fingerprint": settings["model_fingerprint"],
+        "preprocessing": settings["preprocessing"],
+    }

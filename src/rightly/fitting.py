@@ -1,0 +1,83 @@
+"""Fitting for use: a calibrator with its threshold and a record of where it comes from."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rightly.calibrators import Calibrator, calibrator
+from rightly.evaluate import TABLE_METRICS, measure
+from rightly.predictions import Predictions, checked_labels
+from rightly.selective import at_threshold, checked_share, threshold_for_accuracy
+from rightly.shapes import AnyArray
+
+
+def fit(
+    method: str,
+    predictions: Predictions,
+    labels: AnyArray,
+    *,
+    threshold: float | None = None,
+    accuracy: float | None = None,
+    source: Mapping[str, Any] | None = None,
+    **arguments: Any,
+) -> Calibrator:
+    """A fitted calibrator of this method that knows when to accept and where it comes from.
+
+    Accept from `threshold` upwards, or from the lowest one whose accepted calibration samples are
+    right with this `accuracy`; with neither, there is no threshold. `source` names the classifier,
+    as `rightly.storage.source_of` reads it from what collect wrote.
+    """
+    if threshold is not None and accuracy is not None:
+        raise ValueError("threshold and accuracy exclude each other: give one of them")
+    for name, share in (("threshold", threshold), ("accuracy", accuracy)):
+        if share is not None:
+            checked_share(name, share)
+    fitted = calibrator(method, **arguments).fit(predictions, labels)
+    return _recorded(fitted, predictions, labels, threshold, accuracy, source)
+
+
+def _recorded(
+    fitted: Calibrator,
+    predictions: Predictions,
+    labels: AnyArray,
+    threshold: float | None,
+    accuracy: float | None,
+    source: Mapping[str, Any] | None,
+) -> Calibrator:
+    truth = checked_labels(labels, predictions)
+    rows = predictions.unshifted()
+    shown, truth = predictions[rows], truth[rows]
+    correct = shown.correct(truth).cpu().numpy()
+    own = calibrator("uncalibrated").fit(shown, truth)
+    record: dict[str, Any] = {
+        "classifier": None if source is None else dict(source),
+        "calibration": {
+            "samples": len(shown),
+            "shifted_samples": int((~rows).sum()) if fitted.uses_shifted_rows else 0,
+            "accuracy": float(correct.mean()),
+            "before": _plain(measure(own, shown, truth, TABLE_METRICS)),
+            "after": _plain(measure(fitted, shown, truth, TABLE_METRICS)),
+            "measured_on": "the calibration samples themselves",
+        },
+        "threshold": None,
+    }
+    if threshold is not None or accuracy is not None:
+        sure = fitted.confidence(shown).cpu().numpy()
+        chosen = threshold
+        if accuracy is not None:
+            chosen = threshold_for_accuracy(sure, correct, accuracy)
+        assert chosen is not None
+        fitted.threshold = float(chosen)
+        asked = {"threshold": threshold} if accuracy is None else {"accuracy": accuracy}
+        record["threshold"] = {"asked": asked, **at_threshold(sure, correct, chosen).as_dict()}
+    if fitted.decides_early:
+        share = float(fitted.undecided(shown).double().mean())
+        record["passes"] = 1 + share * len(fitted.view_names)
+    else:
+        record["passes"] = 1.0 + len(fitted.view_names)
+    fitted.record = record
+    return fitted
+
+
+def _plain(values: Mapping[str, float]) -> dict[str, float | None]:
+    """Values for JSON, which has no nan."""
+    return {name: None if value != value else value for name, value in values.items()}
