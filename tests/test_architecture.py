@@ -15,7 +15,7 @@ LAYERS = [
     {"calibrators"},
     {"metrics", "selective", "storage", "images", "models"},
     {"evaluate", "demo", "collecting", "scoring"},
-    {"fitting", "deploy", "tables", "scale"},
+    {"budget", "fitting", "deploy", "tables", "scale"},
     {"cli"},
     {"__main__"},
 ]

@@ -159,6 +159,10 @@ class Predictions:
         order = [self.view_names.index(name) for name in names]
         return self._replaced(view_logits=self.view_logits[:, order], view_names=tuple(names))
 
+    def as_they_are(self) -> "Predictions":
+        """The same predictions as of images of their own, whatever shift they were shown under."""
+        return self._replaced(shift=None, shift_names=())
+
     def to(self, device: str | torch.device) -> "Predictions":
         """The same predictions on another device."""
         tensors = {

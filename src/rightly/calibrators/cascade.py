@@ -7,6 +7,7 @@ keep to the budget, the calibration data choose the one where the views lower th
 most; both calibrators are judged there on samples that they were not fitted on.
 """
 
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -46,26 +47,11 @@ class Cascade(Calibrator):
     def _fit(self, predictions: Predictions, labels: Labels) -> None:
         rows = predictions.unshifted()
         plain, truth = predictions[rows], labels[rows]
-        gains, places = self._held_out(plain, truth)
-        low, high = best_band(places, gains, (self.budget - 1) / len(predictions.view_names))
+        judged = held_out(self.first, self.second, plain, truth)
+        low, high = best_band(judged, (self.budget - 1) / len(predictions.view_names))
         self.first._fit(plain, truth)
         self.second._fit(predictions, labels)
         self.learn(band=torch.tensor([low, high], dtype=torch.float64, device=plain.logits.device))
-
-    def _held_out(self, predictions: Predictions, labels: Labels) -> tuple[np.ndarray, np.ndarray]:
-        """What looking at the views gains for each sample, and its confidence without them."""
-        correct = predictions.classes == labels
-        gains = torch.zeros_like(correct, dtype=torch.float64)
-        places = torch.zeros_like(gains)
-        halves = split_rows(correct, seed=0, share=0.5)
-        for fitted_on, judged in (halves, halves[::-1]):
-            for side in (self.first, self.second):
-                side._fit(predictions[fitted_on], labels[fitted_on])
-            shown, truth = predictions[judged], correct[judged].double()
-            places[judged] = self.first._confidence(shown).double()
-            with_views = self.second._confidence(shown).double()
-            gains[judged] = (places[judged] - truth).square() - (with_views - truth).square()
-        return gains.cpu().numpy(), places.cpu().numpy()
 
     def undecided(self, predictions: Predictions) -> PerSampleBool:
         sure = self.first._confidence(predictions).double()
@@ -94,13 +80,40 @@ class Cascade(Calibrator):
         )
 
 
-def best_band(places: np.ndarray, gains: np.ndarray, allowed: float) -> tuple[float, float]:
+@dataclass(frozen=True)
+class HeldOut:
+    """What both calibrators say about samples that they were not fitted on."""
+
+    first: np.ndarray  # confidence without views
+    second: np.ndarray  # confidence with them
+    correct: np.ndarray
+
+    def take(self, rows: np.ndarray) -> "HeldOut":
+        return HeldOut(self.first[rows], self.second[rows], self.correct[rows])
+
+
+def held_out(
+    first: Calibrator, second: Calibrator, predictions: Predictions, labels: Labels
+) -> HeldOut:
+    """Each half judged by calibrators fitted on the other, which are left fitted on one half."""
+    correct = predictions.classes == labels
+    said = torch.zeros(2, len(correct), dtype=torch.float64)
+    halves = split_rows(correct, seed=0, share=0.5)
+    for fitted_on, judged in (halves, halves[::-1]):
+        for i, side in enumerate((first, second)):
+            side._fit(predictions[fitted_on], labels[fitted_on])
+            said[i, judged.cpu()] = side._confidence(predictions[judged]).double().cpu()
+    return HeldOut(said[0].numpy(), said[1].numpy(), correct.cpu().numpy())
+
+
+def best_band(judged: HeldOut, allowed: float) -> tuple[float, float]:
     """The run of samples, sorted by confidence and at most the allowed share, that gains most.
 
     Empty, as (2, 1), where no run gains anything.
     """
-    order = np.argsort(places, kind="stable")
-    places, total = places[order], np.append(0.0, np.cumsum(gains[order]))
+    gains = (judged.first - judged.correct) ** 2 - (judged.second - judged.correct) ** 2
+    order = np.argsort(judged.first, kind="stable")
+    places, total = judged.first[order], np.append(0.0, np.cumsum(gains[order]))
     n = len(places)
     # Samples of one confidence go together: a run begins and ends where the confidence changes.
     changes = np.concatenate([[0], np.flatnonzero(np.diff(places) > 0) + 1, [n]])

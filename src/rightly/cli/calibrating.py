@@ -3,7 +3,7 @@
 import argparse
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,11 @@ from rightly.evaluate import (
     split_by_shift,
 )
 from rightly.files import write_whole
+from rightly.fitting import fit
 from rightly.metrics import METRICS
 from rightly.predictions import Predictions
 from rightly.shapes import Labels
-from rightly.storage import load
+from rightly.storage import load, source_of
 
 
 def add_commands(commands: Any) -> None:
@@ -51,6 +52,18 @@ def add_commands(commands: Any) -> None:
     add.add_argument("--method", default="ca_views", help="see: rightly methods")
     add.add_argument("--views", help="use only these views, in this order")
     add.add_argument("--seed", type=int, default=0)
+    accept = add.add_mutually_exclusive_group()
+    accept.add_argument("--threshold", type=float, help="accept predictions at least this sure")
+    accept.add_argument(
+        "--accuracy",
+        type=float,
+        help="accept from the lowest threshold whose accepted calibration samples reach this",
+    )
+    add.add_argument(
+        "--budget",
+        type=float,
+        help="mean forward passes per image: views are looked at only where they pay",
+    )
     add.add_argument("--out", required=True, metavar="FILE", help="where to write (.safetensors)")
     add.set_defaults(run=_fit)
 
@@ -68,12 +81,12 @@ def add_commands(commands: Any) -> None:
 
 
 def _compare(chosen: argparse.Namespace) -> None:
-    predictions, labels = _labelled(chosen.cal, chosen.views)
+    predictions, labels = labelled(chosen.cal, chosen.views)
     tests: dict[str, tuple[Predictions, Labels]] = {}
     for item in chosen.on:
         name, _, path = item.rpartition("=")
         name = name or Path(path).stem
-        for title, test in split_by_shift(name, *_labelled(path, chosen.views)).items():
+        for title, test in split_by_shift(name, *labelled(path, chosen.views)).items():
             if title in tests:
                 raise ValueError(
                     f"--on needs a different name for each test set, got {title!r} twice"
@@ -128,22 +141,47 @@ def _compared(
 
 
 def _fit(chosen: argparse.Namespace) -> None:
-    predictions, labels = _labelled(chosen.cal, chosen.views)
+    predictions, labels = labelled(chosen.cal, chosen.views)
     arguments: dict[str, Any] = {"seed": chosen.seed} if is_random(chosen.method) else {}
-    fitted = calibrator(chosen.method, **arguments)
+    if chosen.budget is not None:
+        arguments["budget"] = chosen.budget
     with ERR.status(f"fitting {chosen.method} on {len(predictions)} predictions"):
-        fitted.fit(predictions, labels)
+        fitted = fit(
+            chosen.method,
+            predictions,
+            labels,
+            threshold=chosen.threshold,
+            accuracy=chosen.accuracy,
+            source=source_of(chosen.cal),
+            **arguments,
+        )
     fitted.save(chosen.out)
     OUT.print(
         f"{chosen.method}, fitted on {int(predictions.unshifted().sum())} predictions of "
         f"{predictions.class_count} classes, is in {chosen.out}",
         soft_wrap=True,
     )
+    _tell_use(fitted.record)
+
+
+def _tell_use(record: Mapping[str, Any]) -> None:
+    """When the calibrator accepts, and what its views cost."""
+    chosen = record["threshold"]
+    if chosen is not None:
+        right = "none of which" if chosen["accuracy"] is None else f"{chosen['accuracy']:.2%}"
+        OUT.print(
+            f"accepts confidence from {chosen['threshold']:.4f}: {chosen['coverage']:.1%} of the "
+            f"calibration samples, {right} right (95 % interval {chosen['accuracy_low']:.2%} to "
+            f"{chosen['accuracy_high']:.2%})",
+            soft_wrap=True,
+        )
+    if record["passes"] > 1:
+        OUT.print(f"{record['passes']:.2f} forward passes per image", soft_wrap=True)
 
 
 def _evaluate(chosen: argparse.Namespace) -> None:
     fitted = load_calibrator(chosen.calibrator)
-    loaded = _labelled(chosen.test, ",".join(fitted.view_names) or None)
+    loaded = labelled(chosen.test, ",".join(fitted.view_names) or None)
     rows: list[Row] = []
     for name, (predictions, labels) in split_by_shift(Path(chosen.test).stem, *loaded).items():
         own = calibrator("uncalibrated").fit(predictions, labels)
@@ -177,7 +215,7 @@ def _demo(chosen: argparse.Namespace) -> None:
     OUT.print("\nAll values times 100; ece uses 25 bins; ↓ lower is better. The best is bold.")
 
 
-def _labelled(path: str, views: str | None) -> tuple[Predictions, Labels]:
+def labelled(path: str, views: str | None) -> tuple[Predictions, Labels]:
     predictions, labels = _loaded(path, views)
     if labels is None:
         raise ValueError(f"{path} must hold labels to fit or measure with, but it has none")

@@ -57,11 +57,7 @@ def add_commands(commands: Any) -> None:
         help="of random shifts; random views are always the same for an image",
     )
     add.add_argument("--unreadable", default="stop", help="stop or skip at a damaged picture")
-    add.add_argument("--size", type=int, help="side of the square the model takes")
-    add.add_argument("--resize", type=int, help="shorter side before the centre is cut out")
-    add.add_argument("--interpolation", default="bilinear")
-    add.add_argument("--mean", type=three_numbers, help="three numbers for images in [0, 1]")
-    add.add_argument("--std", type=three_numbers, help="three numbers for images in [0, 1]")
+    add_preprocessing(add)
     add.add_argument("--output", help="which of several outputs holds the logits")
     add.add_argument("--quiet", action="store_true", help="no progress bar")
     engines.add_arguments(add)
@@ -108,7 +104,7 @@ def _model(chosen: argparse.Namespace) -> dict[str, Any]:
     return {
         "model": chosen.model,
         "device": chosen.device,
-        "preprocessing": _preprocessing(chosen),
+        "preprocessing": preprocessing_of(chosen),
         "features": chosen.features,
         "output": chosen.output,
     }
@@ -132,7 +128,16 @@ def _check_device(device: str, cluster: Cluster) -> None:
         )
 
 
-def _preprocessing(chosen: argparse.Namespace) -> Preprocessing | None:
+def add_preprocessing(add: argparse.ArgumentParser) -> None:
+    """Arguments that say how a model wants its images."""
+    add.add_argument("--size", type=int, help="side of the square the model takes")
+    add.add_argument("--resize", type=int, help="shorter side before the centre is cut out")
+    add.add_argument("--interpolation", default="bilinear")
+    add.add_argument("--mean", type=three_numbers, help="three numbers for images in [0, 1]")
+    add.add_argument("--std", type=three_numbers, help="three numbers for images in [0, 1]")
+
+
+def preprocessing_of(chosen: argparse.Namespace) -> Preprocessing | None:
     """What the arguments say about preprocessing; the model's own config where they say nothing."""
     given = {
         "size": (chosen.size, chosen.size) if chosen.size else None,

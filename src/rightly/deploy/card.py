@@ -98,7 +98,7 @@ def _decision(identity: Mapping[str, Any], results: Sequence[Measured]) -> str:
             "**Decision.** No threshold was asked for: the model reports confidence and leaves "
             "accepting to its user."
         )
-    told = f"**Decision.** Accept where confidence ≥ {chosen['threshold']:.4f}."
+    told = f"**Decision.** Accept where confidence ≥ {chosen['value']:.4f}."
     if chosen.get("accuracy") is not None:
         told += (
             f" On the calibration samples that accepts {chosen['coverage']:.1%}, of which "

@@ -14,9 +14,21 @@ def identity_of(
     calibrator: Calibrator, classifier: Classifier, class_names: Sequence[str] | None
 ) -> dict[str, Any]:
     """All that a file says about itself, as plain values."""
+    identity = identity_without_classifier(calibrator)
+    return identity | {
+        "class_names": None if class_names is None else list(class_names),
+        "preprocessing": classifier.preprocessing.as_dict(),
+        "classifier": {"name": classifier.name, "fingerprint": classifier.fingerprint},
+    }
+
+
+def identity_without_classifier(calibrator: Calibrator) -> dict[str, Any]:
+    """What a calibrator's own file says about itself."""
     from rightly import __version__
 
     record = calibrator.record
+    source = record.get("classifier") or {}
+    names = calibrator.class_names
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -24,10 +36,10 @@ def identity_of(
         "method": calibrator.title,
         "arguments": dict(calibrator.arguments),
         "class_count": calibrator.class_count,
-        "class_names": None if class_names is None else list(class_names),
+        "class_names": None if names is None else list(names),
         "views": list(calibrator.view_names),
-        "preprocessing": classifier.preprocessing.as_dict(),
-        "classifier": {"name": classifier.name, "fingerprint": classifier.fingerprint},
+        "preprocessing": source.get("preprocessing"),
+        "classifier": {name: source.get(name) for name in ("name", "fingerprint")},
         "calibration": record.get("calibration"),
         "threshold": _threshold(calibrator),
         "passes": record.get("passes", 1.0 + len(calibrator.view_names)),
@@ -37,10 +49,10 @@ def identity_of(
 def _threshold(calibrator: Calibrator) -> dict[str, Any] | None:
     if calibrator.threshold is None:
         return None
-    recorded = calibrator.record.get("threshold") or {}
-    if recorded.get("threshold") != calibrator.threshold:
+    recorded = dict(calibrator.record.get("threshold") or {})
+    if recorded.pop("threshold", None) != calibrator.threshold:
         recorded = {}  # set by hand since: what was measured for another one does not hold
-    return {**recorded, "threshold": calibrator.threshold}
+    return {"value": calibrator.threshold, **recorded}
 
 
 def expected_preprocessing(calibrator: Calibrator) -> Preprocessing | None:

@@ -50,7 +50,7 @@ class Looking(NamedTuple):
 def joined(model: CalibratedClassifier, example: Images) -> Any:
     """The ONNX model of a calibrated classifier; `example` has two images of its size."""
     needed("onnx")
-    with _quietly():
+    with quietly():
         look = _classifier(model, example)
         cascade = model.calibrator.decides_early and bool(model.views)
         graph = (_with_budget if cascade else _of_all_views)(model, example, look)
@@ -192,7 +192,7 @@ def traced(
             )
     except Exception as error:  # the tracer's own classes, which have no common base
         raise ValueError(
-            f"{type(module).__name__} cannot be traced into an ONNX graph: {_root(error)}"
+            f"{type(module).__name__} cannot be traced into an ONNX graph: {root_of(error)}"
         ) from error
     assert program is not None
     prefix = outputs[0].split("_")[0] + "_"
@@ -206,7 +206,7 @@ def _dimension(name: str) -> Any:
     return int(factor[0]) * dim if factor else dim
 
 
-def _root(error: BaseException) -> str:
+def root_of(error: BaseException) -> str:
     """What went wrong first, in one line: tracers wrap it in pages of advice."""
     while error.__cause__ is not None:
         error = error.__cause__
@@ -214,17 +214,19 @@ def _root(error: BaseException) -> str:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """Without what the tracer has to say about itself."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+def quietly() -> Iterator[None]:
+    """Without what the tracer and its libraries have to say about themselves."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnx_ir", "onnxscript")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 @final
