@@ -15,7 +15,8 @@ LAYERS = [
     {"calibrators"},
     {"metrics", "storage", "images", "models"},
     {"evaluate", "demo", "collecting", "scoring"},
-    {"tables", "scale"},
+    {"tables", "scale", "deploy"},
+    {"serving"},
     {"cli"},
     {"__main__"},
 ]
@@ -34,6 +35,7 @@ OPTIONAL = {
     "jinja2",
     "huggingface_hub",
     "prometheus_client",
+    "python_multipart",
 }
 
 
