@@ -6,8 +6,11 @@ can tell from the answer which picture was looked at.
 
 import argparse
 import io
+import subprocess
 import sys
 import time
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -46,12 +49,9 @@ class TinyDeployed(Deployed):
         logits = images.mean((1, 2)) / 32  # (n, 3)
         raw, calm = _softmax(logits), _softmax(logits / 2)
         confidence = calm.max(-1)
-        m = len(self.view_names)
-        view_classes = np.stack([np.roll(logits, k // 2, -1).argmax(-1) for k in range(m)], -1)
-        view_confidence = np.repeat(raw.max(-1)[:, None], m, 1)
-        if m:  # the last view is skipped where the classifier is sure, as a cascade does
-            skipped = raw.max(-1) > 0.99
-            view_classes[skipped, -1], view_confidence[skipped, -1] = -1, np.nan
+        view_classes, view_confidence = (
+            self._views(logits, raw) if self.view_names else (None, None)
+        )
         return Verdicts(
             classes=logits.argmax(-1),
             confidence=confidence,
@@ -59,9 +59,19 @@ class TinyDeployed(Deployed):
             temperature=np.full(len(images), 2.0),
             accept=None if self.threshold is None else confidence >= self.threshold,
             probabilities=calm,
-            view_classes=view_classes if m else None,
-            view_confidence=view_confidence if m else None,
+            view_classes=view_classes,
+            view_confidence=view_confidence,
         )
+
+    def _views(self, logits, raw):
+        """Every third view sees another class; the last is skipped where the classifier is sure,
+        as a cascade does."""
+        m = len(self.view_names)
+        classes = np.stack([np.roll(logits, k // 2, -1).argmax(-1) for k in range(m)], -1)
+        confidence = np.repeat(raw.max(-1)[:, None], m, 1)
+        skipped = raw.max(-1) > 0.99
+        classes[skipped, -1], confidence[skipped, -1] = -1, np.nan
+        return classes, confidence
 
 
 def _softmax(logits):
@@ -74,6 +84,22 @@ def picture(colour=(200, 40, 30), size=(16, 16), kind="PNG", mode="RGB"):
     file = io.BytesIO()
     Image.new("RGB", size, tuple(colour)).convert(mode).save(file, kind)
     return file.getvalue()
+
+
+@contextmanager
+def serving_process(*arguments):
+    """The address and the process number of a server in a process of its own."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.serving_fake", *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[1],
+    )
+    try:
+        yield process.stdout.readline().strip(), process.pid
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
 
 
 def main():

@@ -14,7 +14,7 @@ from jaxtyping import UInt8
 from rightly.deploy.deployed import Verdicts
 from rightly.serving.limits import Limits, RefusedRequest, busy
 
-Picture = UInt8[np.ndarray, "h w 3"]
+Picture = UInt8[np.ndarray, "_ _ 3"]
 Row = tuple[Verdicts, int]  # what was said about a batch, and which of its images is meant
 
 

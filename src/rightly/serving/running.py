@@ -13,6 +13,8 @@ STOP = (signal.SIGINT, signal.SIGTERM)
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 lets the system choose."""
+    if not 0 <= port < 65536:
+        raise ValueError(f"port must be from 0 to 65535, got {port}")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
