@@ -29,7 +29,8 @@ from rightly.models import Preprocessing
 from rightly.serving import Limits, listen, make_app
 from rightly.serving.batching import Batcher
 from rightly.serving.limits import RefusedRequest
-from rightly.serving.uploads import BODIES_HELD, Intake
+from rightly.serving.pictures import decode
+from rightly.serving.uploads import BODIES_HELD, Intake, Upload
 
 from .serving_fake import TinyDeployed, picture, serving_process
 
@@ -209,6 +210,21 @@ def test_exif_rotation_is_not_applied():
 
 
 # What is refused
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_with_flipped_bytes_is_read_or_refused_and_nothing_else(kind):
+    draws = np.random.default_rng(0)
+    limits, preprocessing = Limits(pixels=10_000), Preprocessing(size=(8, 8), resize=16)
+    for _ in range(60):
+        data = np.frombuffer(KINDS[kind], np.uint8).copy()
+        places = draws.integers(0, len(data), draws.integers(1, 9))
+        data[places] = draws.integers(0, 256, len(places))
+        upload = Upload(1, None, io.BytesIO(data[: draws.integers(1, len(data) + 1)].tobytes()))
+        try:
+            assert decode(upload, preprocessing, limits).shape == (8, 8, 3)
+        except RefusedRequest as refused:
+            assert refused.status in (413, 415, 422)
 
 
 def png_header(width, height):

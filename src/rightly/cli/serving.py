@@ -61,8 +61,8 @@ def _serve(chosen: argparse.Namespace) -> None:
         where = address(listening)
         OUT.print(f"serving {chosen.file}: {_described(model)}", soft_wrap=True, markup=False)
         OUT.print(f"listening on {where} (docs: {where}/docs)", soft_wrap=True, markup=False)
-        # Pillow warns of large pictures long before the limit that was set here.
-        warnings.filterwarnings("ignore", "Image size .* exceeds limit")
+        # Pillow warns of what clients send, in words that they choose: nothing for a log.
+        warnings.filterwarnings("ignore", module=r"PIL\.")
         run(app, listening, limits.timeout_s)
     ERR.print("stopped")
 
