@@ -431,19 +431,36 @@ def test_unknown_paths_and_methods_are_refused_in_the_same_shape():
     assert response.headers["allow"] == "POST"
 
 
+class Gated(TinyDeployed):
+    """Answers at once until its gate is shut, then when it is opened again."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def predict(self, images):
+        assert self.gate.wait(30)
+        return super().predict(images)
+
+
 def test_a_request_that_takes_too_long_is_refused_and_the_server_is_known_to_be_stuck():
-    model, limits = TinyDeployed(), Limits(timeout_s=0.2)
+    model, limits = Gated(), Limits(timeout_s=0.2)
 
     async def go():
         async with client(model, limits) as asked:
-            model.delay_s = 1.0
+            model.gate.clear()
             late = await asked.post("/predict", files={"image": picture()})
-            await asyncio.sleep(0.1)
-            return late, await asked.get("/healthz")
+            while (stuck := await asked.get("/healthz")).status_code == 200:
+                await asyncio.sleep(0.01)
+            model.gate.set()
+            while (await asked.get("/healthz")).status_code != 200:
+                await asyncio.sleep(0.01)
+            return late, stuck
 
-    late, health = asyncio.run(go())
+    late, stuck = asyncio.run(go())
     assert "0.2 seconds" in refusal(late, 408, "timeout")
-    assert (health.status_code, health.json()["status"]) == (503, "stuck")
+    assert (stuck.status_code, stuck.json()["status"]) == (503, "stuck")
 
 
 def test_a_body_that_never_ends_is_refused_in_time():
@@ -455,19 +472,24 @@ def test_a_body_that_never_ends_is_refused_in_time():
 
 
 def test_a_full_queue_sends_clients_away_for_a_while():
-    model, limits = TinyDeployed(), Limits(images=2, queue=2, batch=1, wait_s=0.0)
+    model, limits = Gated(), Limits(images=2, queue=2, batch=1, wait_s=0.0)
 
     async def go():
         async with client(model, limits) as asked:
-            model.delay_s = 0.3
-            requests = [asked.post("/predict", files={"image": picture()}) for _ in range(8)]
-            answers = await asyncio.gather(*requests)
-            model.delay_s = 0.0
+            model.gate.clear()
+            requests = [
+                asyncio.create_task(asked.post("/predict", files={"image": picture()}))
+                for _ in range(8)
+            ]
+            while sum(each.done() for each in requests) < 5:
+                await asyncio.sleep(0.01)
+            model.gate.set()
+            answers = [await each for each in requests]
             return answers, await asked.post("/predict", files={"image": picture()})
 
     answers, after = asyncio.run(go())
     refused = [each for each in answers if each.status_code != 200]
-    assert len(refused) in (5, 6)  # one runs, two wait, and one may come when the first is done
+    assert len(refused) in (5, 6)  # two wait, and one is run, unless its turn came too late
     for each in refused:
         refusal(each, 429, "busy")
         assert each.headers["retry-after"] == "1"
@@ -645,29 +667,31 @@ def test_a_model_that_fails_is_an_error_without_details_and_the_server_goes_on()
 
 
 def test_a_client_that_hangs_up_is_not_waited_for():
-    model = TinyDeployed(delay_s=0.0)
-    limits = Limits(batch=1, wait_s=0.0)
+    model, limits = Gated(), Limits(batch=1, wait_s=0.0)
     body = form((IMAGE, picture()))
     head = (
         "POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=edge\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
     with running(model, limits) as (host, port):
+
+        def wait_for(line):
+            while line not in httpx.get(f"http://{host}:{port}/metrics").text.splitlines():
+                time.sleep(0.01)
+
         model.batches.clear()
-        model.delay_s = 0.5
+        model.gate.clear()
         lines = [socket.create_connection((host, port)) for _ in range(6)]
         for line in lines:
             line.sendall(head.encode() + body)
-        time.sleep(0.25)  # the first is run, the others wait
+        wait_for("rightly_queue_images 5.0")  # the first is being run
         for line in lines:
             line.close()
-        time.sleep(0.1)
-        model.delay_s = 0.0
+        wait_for('rightly_requests_total{route="/predict",status="499"} 6.0')
+        model.gate.set()
         answer = httpx.post(f"http://{host}:{port}/predict", files={"image": picture()})
-        metrics = httpx.get(f"http://{host}:{port}/metrics").text
     assert answer.status_code == 200
-    assert len(model.batches) == 2
-    assert 'rightly_requests_total{route="/predict",status="499"} 6.0' in metrics
+    assert len(model.batches) == 2  # the first, and the one whose client waited
 
 
 @pytest.mark.parametrize("chunked", [True, False])
