@@ -451,11 +451,12 @@ def test_a_request_that_takes_too_long_is_refused_and_the_server_is_known_to_be_
         async with client(model, limits) as asked:
             model.gate.clear()
             late = await asked.post("/predict", files={"image": picture()})
-            while (stuck := await asked.get("/healthz")).status_code == 200:
-                await asyncio.sleep(0.01)
-            model.gate.set()
-            while (await asked.get("/healthz")).status_code != 200:
-                await asyncio.sleep(0.01)
+            async with asyncio.timeout(20):
+                while (stuck := await asked.get("/healthz")).status_code == 200:
+                    await asyncio.sleep(0.01)
+                model.gate.set()
+                while (await asked.get("/healthz")).status_code != 200:
+                    await asyncio.sleep(0.01)
             return late, stuck
 
     late, stuck = asyncio.run(go())
@@ -481,8 +482,9 @@ def test_a_full_queue_sends_clients_away_for_a_while():
                 asyncio.create_task(asked.post("/predict", files={"image": picture()}))
                 for _ in range(8)
             ]
-            while sum(each.done() for each in requests) < 5:
-                await asyncio.sleep(0.01)
+            async with asyncio.timeout(20):
+                while sum(each.done() for each in requests) < 5:
+                    await asyncio.sleep(0.01)
             model.gate.set()
             answers = [await each for each in requests]
             return answers, await asked.post("/predict", files={"image": picture()})
@@ -676,7 +678,9 @@ def test_a_client_that_hangs_up_is_not_waited_for():
     with running(model, limits) as (host, port):
 
         def wait_for(line):
+            until = time.monotonic() + 20
             while line not in httpx.get(f"http://{host}:{port}/metrics").text.splitlines():
+                assert time.monotonic() < until, f"never came: {line}"
                 time.sleep(0.01)
 
         model.batches.clear()
