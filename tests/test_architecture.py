@@ -16,6 +16,7 @@ LAYERS = [
     {"metrics", "selective", "storage", "images", "models"},
     {"evaluate", "demo", "collecting", "scoring"},
     {"budget", "fitting", "deploy", "tables", "scale"},
+    {"serving"},
     {"cli"},
     {"__main__"},
 ]
@@ -34,6 +35,7 @@ OPTIONAL = {
     "jinja2",
     "huggingface_hub",
     "prometheus_client",
+    "python_multipart",
 }
 
 

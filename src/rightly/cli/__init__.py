@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Sequence
 
 from rightly import __version__
-from rightly.cli import applying, calibrating, collecting, deploying
+from rightly.cli import applying, calibrating, collecting, deploying, serving
 from rightly.cli.consoles import ERR, show_warning
 
 
@@ -20,6 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     calibrating.add_commands(commands)
     applying.add_commands(commands)
     deploying.add_commands(commands)
+    serving.add_commands(commands)
     chosen = parser.parse_args(arguments)
     with warnings.catch_warnings():
         warnings.showwarning = show_warning

@@ -65,7 +65,7 @@ class Preprocessing:
         """The picture, or (h, w, 3) bytes, resized and cut; not to be written to."""
         if isinstance(picture, np.ndarray):
             height, width = picture.shape[:2]
-            same = self._resized(width, height) == (width, height)
+            same = self.resized(width, height) == (width, height)
             if same and self.size in (None, (height, width)):
                 return picture  # as it should be: no need to go through Pillow
             from PIL import Image
@@ -73,7 +73,7 @@ class Preprocessing:
             picture = Image.fromarray(picture)
         if picture.mode != "RGB":
             raise ValueError(f"picture must be in RGB, got mode {picture.mode}: convert it first")
-        width, height = self._resized(*picture.size)
+        width, height = self.resized(*picture.size)
         if (width, height) != picture.size:
             picture = picture.resize((width, height), INTERPOLATIONS[self.interpolation])
         if self.size is not None and self.size != (height, width):
@@ -111,7 +111,8 @@ class Preprocessing:
         }
         return cls(**given)
 
-    def _resized(self, width: int, height: int) -> tuple[int, int]:
+    def resized(self, width: int, height: int) -> tuple[int, int]:
+        """Width and height after the resize, before anything is cut."""
         if isinstance(self.resize, tuple):
             return self.resize[1], self.resize[0]
         if self.resize is not None:

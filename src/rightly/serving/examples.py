@@ -1,0 +1,60 @@
+"""Examples that the schema of the API shows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rightly.serving.uploads import FIELDS
+
+ANSWER: Mapping[str, Any] = {
+    "predictions": [
+        {
+            "file": "photo.jpg",
+            "class": 3,
+            "name": "cat",
+            "confidence": 0.71,
+            "raw_confidence": 0.96,
+            "temperature": 1.84,
+            "accept": False,
+            "top": [
+                {"class": 3, "name": "cat", "probability": 0.71},
+                {"class": 5, "name": "dog", "probability": 0.24},
+            ],
+            "views": [
+                {"view": "rotation", "class": 5, "name": "dog", "confidence": 0.55},
+                {"view": "grayscale", "class": 3, "name": "cat", "confidence": 0.91},
+            ],
+        }
+    ],
+    "model": {"method": "ca_views", "threshold": 0.9},
+}
+
+FORM: Mapping[str, Any] = {
+    "required": True,
+    "description": f"One or more files, each in a field called one of {', '.join(FIELDS)}.",
+    "content": {
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "properties": {
+                    "image": {"type": "string", "format": "binary"},
+                    "images": {"type": "array", "items": {"type": "string", "format": "binary"}},
+                },
+            }
+        }
+    },
+}
+
+
+def _curl(*commands: str) -> dict[str, Any]:
+    return {"x-codeSamples": [{"lang": "shell", "source": each} for each in commands]}
+
+
+CURL: Mapping[str, dict[str, Any]] = {
+    "predict": _curl(
+        "curl -F image=@photo.jpg {base}/predict",
+        "curl -F images=@first.jpg -F images=@second.png {base}/predict",
+    ),
+    "healthz": _curl("curl {base}/healthz"),
+    "model": _curl("curl {base}/model"),
+    "metrics": _curl("curl {base}/metrics"),
+}

@@ -1,0 +1,127 @@
+"""The pages for people, each complete in itself: nothing is fetched from anywhere else."""
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from rightly.serving.limits import Limits
+from rightly.serving.pictures import FORMATS
+
+NOTHING = "default-src 'none'; frame-ancestors 'none'"  # for answers that are no pages
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page and the policy that lets only its own script and style run."""
+
+    text: str
+    policy: str
+
+
+def front_page(limits: Limits) -> Page:
+    """Where a person drops a picture and sees what to make of the answer."""
+    text = _packaged("page.html")
+    return _with_policy(text.replace("{{body_bytes}}", str(limits.body_bytes)))
+
+
+def docs_page(schema: Mapping[str, Any], base: str) -> Page:
+    """The API in words, tables and commands to copy, made from its OpenAPI schema."""
+    parts = {
+        "title": html.escape(schema["info"]["title"]),
+        "description": html.escape(schema["info"]["description"]),
+        "formats": html.escape(", ".join(FORMATS)),
+        "routes": "".join(
+            _route(method, path, operation, schema, base)
+            for path, operations in schema["paths"].items()
+            for method, operation in operations.items()
+        ),
+        "schemas": "".join(
+            _schema(name, schema["components"]["schemas"][name])
+            for name in schema["components"]["schemas"]
+        ),
+    }
+    text = _packaged("docs.html")
+    for name, value in parts.items():
+        text = text.replace("{{" + name + "}}", value)
+    return _with_policy(text)
+
+
+def _packaged(name: str) -> str:
+    return files("rightly.serving").joinpath(name).read_text(encoding="utf-8")
+
+
+def _with_policy(text: str) -> Page:
+    scripts = _hashes(text, "script") or "'none'"
+    styles = _hashes(text, "style") or "'none'"
+    policy = (
+        f"default-src 'none'; script-src {scripts}; style-src {styles}; img-src blob: data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return Page(text, policy)
+
+
+def _hashes(text: str, tag: str) -> str:
+    blocks = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+    digests = [hashlib.sha256(block.encode()).digest() for block in blocks]
+    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+
+
+def _route(
+    method: str, path: str, operation: Mapping[str, Any], schema: Mapping[str, Any], base: str
+) -> str:
+    rows = "".join(
+        f"<tr><td>{html.escape(status)}</td><td>{html.escape(response['description'])}</td></tr>"
+        for status, response in operation["responses"].items()
+    )
+    samples = "".join(
+        f"<pre><code>{html.escape(each['source'].replace('{base}', base))}</code></pre>"
+        for each in operation.get("x-codeSamples", [])
+    )
+    return (
+        f"<section><h2><span class='method'>{method.upper()}</span> {html.escape(path)}</h2>"
+        f"<p>{html.escape(operation.get('description') or operation.get('summary', ''))}</p>"
+        f"{samples}{_sample_answer(operation)}"
+        f"<table><thead><tr><th>Status</th><th>Meaning</th></tr></thead><tbody>{rows}</tbody>"
+        "</table></section>"
+    )
+
+
+def _sample_answer(operation: Mapping[str, Any]) -> str:
+    content = operation["responses"].get("200", {}).get("content", {})
+    example = content.get("application/json", {}).get("example")
+    if example is None:
+        return ""
+    shown = html.escape(json.dumps(example, indent=2))
+    return f"<p>Answers:</p><pre><code>{shown}</code></pre>"
+
+
+def _schema(name: str, schema: Mapping[str, Any]) -> str:
+    rows = "".join(
+        f"<tr><td><code>{html.escape(key)}</code></td><td>{html.escape(_kind(value))}</td>"
+        f"<td>{html.escape(value.get('description', ''))}</td></tr>"
+        for key, value in schema.get("properties", {}).items()
+    )
+    return (
+        f"<section><h3 id='{html.escape(name)}'>{html.escape(name)}</h3>"
+        f"<p>{html.escape(schema.get('description', ''))}</p>"
+        "<table><thead><tr><th>Field</th><th>Type</th><th>Meaning</th></tr></thead>"
+        f"<tbody>{rows}</tbody></table></section>"
+    )
+
+
+def _kind(value: Mapping[str, Any]) -> str:
+    if "anyOf" in value:
+        return " or ".join(_kind(each) for each in value["anyOf"])
+    if "$ref" in value:
+        return str(value["$ref"]).rpartition("/")[2]
+    if "enum" in value:
+        return " or ".join(json.dumps(each) for each in value["enum"])
+    if value.get("type") == "array":
+        return f"list of {_kind(value.get('items', {}))}"
+    return str(value.get("type", "any"))

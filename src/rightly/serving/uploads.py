@@ -1,0 +1,195 @@
+"""Reading a multipart body into memory, within limits; nothing of it touches the file system."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from io import BytesIO
+
+from fastapi import Request
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import ClientDisconnect
+
+from rightly.serving.limits import Limits, RefusedRequest, busy
+
+FIELDS = ("image", "images", "file", "files")
+BODIES_HELD = 16  # as many full bodies as all requests together may keep in memory
+LINGER_S = 5.0  # how long a refused body is read on, so that the client gets to see the answer
+LONGEST_NAME = 200  # of a file, in an answer
+
+
+@dataclass(frozen=True)
+class Upload:
+    """One part of the form. The name is only ever said back, never used as a path."""
+
+    position: int
+    name: str | None
+    data: BytesIO
+
+    def __str__(self) -> str:
+        return f"file {self.position}" + (f" ({self.name})" if self.name else "")
+
+
+class Intake:
+    """Counts the bytes that requests hold in memory, each and all together."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.held = 0
+        self._limits = limits
+
+    @contextmanager
+    def room(self) -> Iterator[Callable[[int], None]]:
+        """A function that takes room for so many bytes more; all is given back at the end."""
+        taken = 0
+
+        def take(count: int) -> None:
+            nonlocal taken
+            if taken + count > self._limits.body_bytes:
+                raise _too_large(self._limits)
+            if self.held + count > BODIES_HELD * self._limits.body_bytes:
+                raise busy("the server holds as many pictures as it may")
+            taken += count
+            self.held += count
+
+        try:
+            yield take
+        finally:
+            self.held -= taken
+
+
+async def read_uploads(
+    request: Request, limits: Limits, take: Callable[[int], None]
+) -> list[Upload]:
+    """The files in the body of a request, in order."""
+    form = _Form(_boundary(request), limits)
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > limits.body_bytes:
+        if "expect" not in request.headers:  # otherwise the client has not sent anything yet
+            await _linger(request)
+        raise _too_large(limits)
+    try:
+        async for chunk in request.stream():
+            take(len(chunk))
+            form.write(chunk)
+    except RefusedRequest:
+        await _linger(request)
+        raise
+    return form.uploads()
+
+
+def _boundary(request: Request) -> bytes:
+    kind, options = parse_options_header(request.headers.get("content-type"))
+    if kind != b"multipart/form-data" or not options.get(b"boundary"):
+        raise RefusedRequest(
+            415,
+            "not_a_form",
+            "the body must be multipart/form-data with a boundary, such as "
+            f"curl -F image=@photo.jpg sends, got {kind.decode('latin-1') or 'no content type'}",
+        )
+    return options[b"boundary"]
+
+
+async def _linger(request: Request) -> None:
+    with suppress(TimeoutError, ClientDisconnect):
+        async with asyncio.timeout(LINGER_S):
+            async for _ in request.stream():
+                pass
+
+
+def _too_large(limits: Limits) -> RefusedRequest:
+    return RefusedRequest(
+        413,
+        "body_too_large",
+        f"the body must have at most {limits.body_bytes:,} bytes: send fewer or smaller pictures",
+    )
+
+
+@dataclass
+class _Part:
+    header: bytearray = field(default_factory=bytearray)
+    value: bytearray = field(default_factory=bytearray)
+    disposition: bytes = b""
+
+
+class _Form:
+    """A form that is parsed as it arrives."""
+
+    def __init__(self, boundary: bytes, limits: Limits) -> None:
+        self._limits = limits
+        self._uploads: list[Upload] = []
+        self._part = _Part()
+        self._ended = False
+        try:
+            self._parser = MultipartParser(
+                boundary,
+                {
+                    "on_part_begin": self._begin_part,
+                    "on_header_field": lambda data, i, j: self._part.header.extend(data[i:j]),
+                    "on_header_value": lambda data, i, j: self._part.value.extend(data[i:j]),
+                    "on_header_end": self._end_header,
+                    "on_headers_finished": self._begin_file,
+                    "on_part_data": lambda data, i, j: self._add(data[i:j]),
+                    "on_end": self._end,
+                },
+            )
+        except FormParserError as error:
+            raise _malformed(str(error)) from error
+
+    def write(self, chunk: bytes) -> None:
+        try:
+            self._parser.write(chunk)
+        except FormParserError as error:
+            raise _malformed(str(error)) from error
+
+    def uploads(self) -> list[Upload]:
+        if not self._ended and self._uploads:
+            raise _malformed("it ends in the middle of a part")
+        if not self._uploads:
+            raise RefusedRequest(
+                422, "no_image", f"the form must have a file in one of the fields {list(FIELDS)}"
+            )
+        return self._uploads
+
+    def _begin_part(self) -> None:
+        self._part = _Part()
+
+    def _end_header(self) -> None:
+        if self._part.header.lower() == b"content-disposition":
+            self._part.disposition = bytes(self._part.value)
+        self._part.header.clear()
+        self._part.value.clear()
+
+    def _begin_file(self) -> None:
+        _, options = parse_options_header(self._part.disposition)
+        name = options.get(b"name", b"").decode(errors="replace")
+        if name not in FIELDS:
+            raise RefusedRequest(
+                422,
+                "unknown_field",
+                f"fields of the form must be called one of {list(FIELDS)}, got {_clean(name)!r}",
+            )
+        if len(self._uploads) == self._limits.images:
+            raise RefusedRequest(
+                413,
+                "too_many_images",
+                f"a request must have at most {self._limits.images} images: send several requests",
+            )
+        given = _clean(options.get(b"filename", b"").decode(errors="replace")) or None
+        self._uploads.append(Upload(len(self._uploads) + 1, given, BytesIO()))
+
+    def _add(self, data: bytes) -> None:
+        self._uploads[-1].data.write(data)
+
+    def _end(self) -> None:
+        self._ended = True
+
+
+def _clean(name: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in name[:LONGEST_NAME])
+
+
+def _malformed(why: str) -> RefusedRequest:
+    return RefusedRequest(
+        400, "malformed_form", f"the body is no well-formed multipart form: {why}"
+    )
