@@ -201,8 +201,8 @@ def test_exif_rotation_is_not_applied():
     plain, marked = as_bytes(halves, "PNG"), as_bytes(halves, "PNG", exif=turned)
 
     class Corner(TinyDeployed):
-        def predict(self, images):
-            return super().predict(np.ascontiguousarray(images[:, :2, :2]))
+        def run(self, images):
+            return super().run(np.ascontiguousarray(images[:, :, :2, :2]))
 
     first, second = post(plain, marked, model=Corner()).json()["predictions"]
     assert first["name"] == second["name"] == "blue"
@@ -613,7 +613,7 @@ def test_what_was_given_up_makes_room_in_a_full_queue(batcher):
 
 
 def test_images_of_several_sizes_are_run_apart(batcher):
-    model = TinyDeployed()
+    model = TinyDeployed(size=None)
     work = batcher(model.predict, wait_s=0.05)
     sizes = [(8, 8), (4, 8), (8, 8), (4, 8)]
     colours = [(200, 0, 0), (0, 200, 0), (0, 0, 200), (200, 0, 0)]

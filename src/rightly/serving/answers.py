@@ -119,7 +119,7 @@ def prediction(row: Row, file: str | None, model: Deployed) -> Prediction:
         raw_confidence=float(verdicts.raw_confidence[i]),
         temperature=float(verdicts.temperature[i]),
         accept=None if verdicts.accept is None else bool(verdicts.accept[i]),
-        top=_top(verdicts.probabilities[i], best, model),
+        top=_top(np.asarray(verdicts.probabilities[i]), best, model),
         views=_views(row, model),
     )
 
