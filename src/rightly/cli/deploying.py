@@ -22,7 +22,7 @@ from rightly.deploy.hub import CALIBRATOR, CONFIG
 from rightly.deploy.identity import expected_preprocessing, identity_without_classifier
 from rightly.evaluate import TABLE_METRICS, measure, split_by_shift
 from rightly.files import write_whole
-from rightly.images import UnreadableImage, open_images
+from rightly.images import UnreadableImage
 from rightly.images.folders import pictures_in
 from rightly.images.pictures import Files
 from rightly.models import KNOWN, Preprocessing
@@ -111,9 +111,9 @@ def _told_of_images(
 
 
 def _some_pictures(folder: Path, count: int = 16) -> list[Any]:
-    images = open_images(folder)
-    step = max(1, len(images) // count)
-    return [images.read(i) for i in range(0, len(images), step)][:count]
+    files = _files(folder)
+    chosen = files[:: max(1, len(files) // count)][:count]
+    return [Files(file.parent, [file.name])(0) for file in chosen]
 
 
 def _predict(chosen: argparse.Namespace) -> None:

@@ -115,7 +115,9 @@ def checked_identity(values: Any, path: object) -> Mapping[str, Any]:
         )
     try:
         Preprocessing.from_dict(values["preprocessing"])
-        int(values["class_count"]), list(values["views"])
+        int(values["class_count"]), list(values["views"]), float(values["passes"])
+        if values["threshold"] is not None:
+            float(values["threshold"]["value"])
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} has a damaged description: {error!r}") from error
     return values
