@@ -1,6 +1,6 @@
 """From a setup and a classifier to predictions: stored ones where they are, else collected."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,9 +36,11 @@ class Places:
     predictions: Path
 
 
-def trials(setup: Setup, classifier: Classifier, places: Places, say: Say) -> list[Trial]:
+def trials(
+    setup: Setup, classifier: Classifier, places: Places, say: Say, every_view: bool = False
+) -> list[Trial]:
     """Fitting on the calibration set, once for each task that its test sets make of it."""
-    calibration = gather(setup, classifier, setup.calibration, places, say)
+    calibration = gather(setup, classifier, setup.calibration, places, say, every_view)
     plain: dict[str, Labelled] = {}
     found: list[Trial] = []
     for images in setup.tests:
@@ -47,7 +49,7 @@ def trials(setup: Setup, classifier: Classifier, places: Places, say: Say) -> li
             found.append(Trial(fitting, {images.name: testing}))
             continue
         try:
-            test = gather(setup, classifier, images, places, say)
+            test = gather(setup, classifier, images, places, say, every_view)
         except MissingError as missing:
             say(f"skipped: {missing}")
             continue
@@ -61,15 +63,24 @@ def trials(setup: Setup, classifier: Classifier, places: Places, say: Say) -> li
 
 
 def gather(
-    setup: Setup, classifier: Classifier, images: Images, places: Places, say: Say
+    setup: Setup,
+    classifier: Classifier,
+    images: Images,
+    places: Places,
+    say: Say,
+    every_view: bool = False,
 ) -> Labelled:
-    """What a classifier said about images: read where it is stored, collected where it is not."""
+    """What a classifier said about images: read where it is stored, collected where it is not.
+
+    Only the views of the setup are kept, unless `every_view` that is stored is asked for.
+    """
+    views = None if every_view else setup.views
     stored = places.data / classifier.name / images.name
     collected = places.predictions / setup.name / classifier.name / images.name
     for path in (stored.with_name(f"{images.name}.npz"), stored, collected):
         if path.is_file() or (path.is_dir() and any(path.glob("part-*.parquet"))):
             try:
-                return _labelled(path, *rightly.load(path), setup)
+                return _labelled(path, *rightly.load(path), views)
             except ValueError as error:
                 if "is unfinished" not in str(error):
                     raise
@@ -95,7 +106,7 @@ def gather(
         raise MissingError(
             f"{classifier.name} on {images.name}: {classifier.spec} cannot be opened: {error}"
         ) from error
-    return _labelled(collected, *made, setup)
+    return _labelled(collected, *made, views)
 
 
 def halves(predictions: rightly.Predictions, labels: Tensor) -> tuple[Labelled, Labelled]:
@@ -154,10 +165,13 @@ def _opened(setup: Setup, images: Images, places: Places) -> ImageSet | None:
 
 
 def _labelled(
-    path: Path, predictions: rightly.Predictions, labels: Tensor | None, setup: Setup
+    path: Path,
+    predictions: rightly.Predictions,
+    labels: Tensor | None,
+    views: Sequence[str] | None,
 ) -> Labelled:
     if labels is None:
         raise ValueError(f"{path} must hold labels to fit or measure with, but it has none")
-    if predictions.view_logits is not None:
-        predictions = predictions.with_views(setup.views)
+    if predictions.view_logits is not None and views is not None:
+        predictions = predictions.with_views(views)
     return predictions, labels

@@ -146,9 +146,9 @@ def main() -> int:
     return 0 if done else 2
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, data_required: bool = True) -> None:
     """What says where the data lie and which part of a setup to use."""
-    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--data", type=Path, required=data_required, metavar="FOLDER")
     parser.add_argument(
         "--predictions",
         type=Path,

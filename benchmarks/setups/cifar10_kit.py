@@ -15,7 +15,10 @@ CIFAR10_KIT = Setup(
     about="five CIFAR-10 classifiers, predictions only",
     classifiers=tuple(Classifier(name, f"py:kit:{name}") for name in CLASSIFIERS),
     calibration=Images("cal", "cal", "folders"),
-    tests=tuple(Images(name, name, "folders", published=NEAREST.get(name)) for name in TESTS),
+    tests=tuple(
+        Images(name, name, "folders", in_distribution=name == "ind", published=NEAREST.get(name))
+        for name in TESTS
+    ),
     published="cifar10",
     same_as_published=False,
 )

@@ -20,8 +20,9 @@ class Images:
     """Images that a classifier is asked about, and where they lie below --data.
 
     `half` marks a test set that is cut from the calibration set: calibrators are then fitted on
-    one random half of each class and tested on the other. `published` is the test set of the
-    paper whose values stand beside ours: the same one, or the nearest for orientation.
+    one random half of each class and tested on the other. `in_distribution` marks images of the
+    calibration set's kind, which analyses keep apart from shifted ones. `published` is the test
+    set of the paper whose values stand beside ours: the same, or the nearest for orientation.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Images:
     severity: int | None = None
     shifts: tuple[str, ...] = ()
     half: bool = False
+    in_distribution: bool = False
     published: str | None = None
 
 

@@ -24,7 +24,14 @@ IMAGENET = Setup(
     tests=(
         # Half of ImageNet-Val against the other half; the released code cuts it by class number,
         # which is another task: here the halves are random within each class.
-        Images("val", "imagenet-val", "imagenet-val", half=True, published="ImageNet-Val"),
+        Images(
+            "val",
+            "imagenet-val",
+            "imagenet-val",
+            half=True,
+            in_distribution=True,
+            published="ImageNet-Val",
+        ),
         # Logits of A, R and ObjectNet are restricted to the classes that these sets have, and
         # calibrators for them are fitted on ImageNet-Val restricted alike.
         Images("a", "imagenet-a", "imagenet-a", published="ImageNet-A"),

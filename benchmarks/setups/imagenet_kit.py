@@ -29,6 +29,7 @@ IMAGENET_KIT = Setup(
             "quarter",
             "quarter",
             "imagenet-val",
+            in_distribution=True,
             shifts=("gaussian_blur:3", "contrast:3", "jpeg:5"),
             published="ImageNet-Val",
         ),
