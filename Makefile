@@ -17,7 +17,7 @@ test-fast: .venv/ready browser
 # is a CUDA build whose import fails beside this torch and breaks others (the tests repair that).
 test-libraries: .venv-libraries/ready
 	.venv-libraries/bin/python -m pytest -q tests/test_models.py tests/test_images.py \
-		tests/test_parquet.py tests/test_scale.py
+		tests/test_parquet.py tests/test_scale.py tests/test_examples.py
 
 # A real browser for the tests of pages, from Debian's packages.
 browser:
