@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast test-libraries browser lint format types bench clean
+.PHONY: demo test test-fast test-libraries browser lint format types docs bench clean
 
 demo: .venv/ready
 	$(BIN)/rightly demo
@@ -34,6 +34,10 @@ format: .venv/ready
 types: .venv/ready
 	$(BIN)/mypy
 
+# The site, into site/; it loads nothing from elsewhere and a warning is an error.
+docs: .venv/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 bench: .venv/ready
 	$(BIN)/python benchmarks/speed.py
 
@@ -53,4 +57,4 @@ bench: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv .venv-libraries build dist
+	rm -rf .venv .venv-libraries build dist site
