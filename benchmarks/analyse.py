@@ -55,7 +55,8 @@ def write_figure(name: str, analysis: Analysis, tables: Sequence[Table], out: Pa
     columns = min(analysis.panels, 3)
     lines = -(-analysis.panels // columns)
     # A fixed salt and no date: the same numbers give the same file.
-    with matplotlib.rc_context({"svg.hashsalt": "rightly", "font.size": 9}):
+    style = {"svg.hashsalt": "rightly", "svg.fonttype": "none", "font.size": 9}
+    with matplotlib.rc_context(style):
         figure, axes = pyplot.subplots(
             lines, columns, figsize=(4.6 * columns, 3.6 * lines), layout="constrained"
         )

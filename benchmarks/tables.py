@@ -125,6 +125,8 @@ def mean_ranks(
     keys = [(classifier, test) for classifier in places for test in columns.tests]
     ranks: dict[tuple[str, str], float] = {}
     for metric in columns.metrics:
+        if METRICS[metric].lower_is_better is None:
+            continue  # a diagnostic has no best
         complete = [
             one for one in methods if all((one, *key, metric) in values for key in keys) and keys
         ]

@@ -69,7 +69,7 @@ def optimum(a: float, loss: str) -> float:
     return math.inf if found.x > math.log(HIGHEST) - 1e-3 else math.exp(found.x)
 
 
-def surface(loss: str, steps: int = 60) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def surface(loss: str, steps: int = 40) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Temperatures, probabilities of the truth at T = 1, losses and slopes in temperature."""
     temperatures = torch.linspace(0.25, 4, steps, dtype=torch.float64)
     a = torch.linspace(-1, 1.98, steps, dtype=torch.float64)
@@ -93,7 +93,7 @@ def draw(tables: Sequence[Table], axes: Any) -> None:
         temperatures, truth, values, slopes = surface(name)
         ax.contourf(temperatures, truth, values.T, levels=14, cmap="cividis")
         ax.contour(temperatures, truth, slopes.T, levels=[0], colors="white", linewidths=1.5)
-        every = slice(4, None, 9)
+        every = slice(3, None, 6)
         x, y = np.meshgrid(temperatures[every], truth[every])
         down = -np.sign(slopes.T[every, every])
         ax.quiver(x, y, down, 0 * down, color="white", scale=24, width=0.006)

@@ -10,6 +10,7 @@ what the released recipe (10 epochs, clamped output) makes of ten seeds.
 from collections.abc import Sequence
 from typing import Any
 
+import rightly
 from analyses.described import (
     Analysis,
     Context,
@@ -72,11 +73,14 @@ def seed_row(name: str, calibration: Labelled, shifted: Labelled, seed: int) -> 
     """What one seed of the released recipe comes to."""
     calibrator = fitted("ca_views_released", calibration, seed)
     temperature = calibrator.temperature(calibration[0])
+    untrained = rightly.calibrator("ca_views_released", released_epochs=0, seed=seed)
+    start = untrained.fit(*calibration).temperature(calibration[0])
     return {
         "classifier": name,
         "seed": seed,
         "share at the clamp of 0.1": 100 * float((temperature <= 0.1 + 1e-9).double().mean()),
-        "mean T": float(temperature.mean()),
+        "mean T before": float(start.mean()),
+        "mean T after": float(temperature.mean()),
         **measured(calibrator, shifted, ("mean_confidence", "ece", "brier", "auroc")),
     }
 

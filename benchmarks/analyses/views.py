@@ -1,6 +1,7 @@
 """Which views, and how many; and retrieval, where near samples of the batch stand in for views.
 
-All combinations of the paper's five views that are stored, each further view alone, and all.
+All combinations of the paper's five views, as far as they are stored; further views alone, in
+pairs and together; and all.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ LETTERS = {
     "random_erasing": "E",
     "gaussian_noise": "G",
 }  # as the paper's figure has them
+PAPERS = "R+S+C"
 METRICS = ("ece", "brier", "ks", "auroc")
 CONTROLS = ("uncalibrated", "temperature_scaling", "ca_only")
 
@@ -45,30 +47,55 @@ def calibrators(data: Any) -> Iterator[tuple[str, int, rightly.Calibrator]]:
     yield "retrieval", 0, retrieval.fit(predictions, labels)
     known = [name for name in LETTERS if name in predictions.view_names]
     groups = [group for size in range(1, 6) for group in combinations(known, size)]
-    groups += [(name,) for name in predictions.view_names if name not in LETTERS]
-    if len(predictions.view_names) > len(known):
+    further = [name for name in predictions.view_names if name not in LETTERS]
+    for size in {1, 2, len(further)} if further else ():
+        groups += combinations(further, size)
+    if further and known:
         groups.append(predictions.view_names)
     for group in groups:
-        title = "".join(LETTERS.get(name, f"{name} ") for name in group).strip()
-        if len(group) > len(LETTERS):
+        title = "+".join(LETTERS.get(name, name) for name in group)
+        if group == predictions.view_names:
             title = "all"
         calibrator = LearnedTemperature("view_scores", "correctness_aware")
         yield title, len(group), calibrator.fit(predictions.with_views(group), labels)
 
 
 def draw(tables: Sequence[Table], axes: Any) -> None:
-    rows = [row for row in tables[0].rows if row["on"] == "shifted"]
-    for ax, metric, label in zip(axes, ("ece", "auroc"), ("ECE (%)", "AUROC (%)"), strict=True):
+    panels = (("brier", "shifted"), ("auroc", "shifted"), ("auroc", "in distribution"))
+    for ax, (metric, on) in zip(axes, panels, strict=True):
+        rows = [row for row in tables[0].rows if row["on"] == on]
+        known = [row for row in rows if row["count"]]
+        values = sorted(row[metric] for row in known)
+        for row in known:
+            further = not set(row["views"].split("+")) <= set(LETTERS.values())
+            ax.plot(
+                row["count"],
+                row[metric],
+                "s" if further else "o",
+                ms=4,
+                mew=0,
+                alpha=0.7,
+                color="#D55E00" if further else "#0072B2",
+            )
+            if row["views"] == PAPERS or row[metric] in (values[0], values[-1]):
+                ax.annotate(
+                    row["views"],
+                    (row["count"], row[metric]),
+                    (6, 0),
+                    textcoords="offset points",
+                    fontsize=7,
+                    va="center",
+                )
+        styles = {"temperature_scaling": "-.", "ca_only": "--", "retrieval": "-"}
         for row in rows:
-            if row["count"]:
-                ax.plot(row["count"], row[metric], "o", ms=3, color="#0072B2")
-                place = (row["count"] + 0.06, row[metric])
-                ax.annotate(row["views"], place, fontsize=5, va="center")
-        for row, style in zip(
-            (row for row in rows if not row["count"]), (":", "-.", "--", "-"), strict=False
-        ):
-            ax.axhline(row[metric], ls=style, lw=1, color="#444444", label=row["views"])
-        finished(ax, "views", f"{label}, shifted sets")
+            if row["views"] in styles:
+                ax.axhline(
+                    row[metric], ls=styles[row["views"]], lw=1, color="#444444", label=row["views"]
+                )
+        name = {"brier": "Brier (%)", "auroc": "AUROC (%)"}[metric]
+        finished(ax, "views (blue: of the paper's five)", f"{name}, {on}")
 
 
-ANALYSIS = Analysis("which views tell right from wrong, and how many are enough?", compute, draw)
+ANALYSIS = Analysis(
+    "which views tell right from wrong, and how many are enough?", compute, draw, panels=3
+)
