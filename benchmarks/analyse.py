@@ -18,7 +18,7 @@ from typing import Any
 import results
 from analyses import ANALYSES, Analysis, Context, Table
 from gathering import Places
-from rightly.cli.consoles import ERR, show_warning
+from rightly.cli.consoles import show_warning
 from rightly.files import write_whole
 from run import add_arguments, places_of, say, selection
 from setups import SETUPS
@@ -113,19 +113,18 @@ def report(asked: argparse.Namespace) -> None:
         raise ValueError(f"--data must say where the predictions of {setup.name} are")
     places = places_of(asked, asked.out) if asked.data else Places(Path(), asked.out)
     _, classifiers, seeds = selection(asked, setup)
-    with ERR.status(asked.analysis) as status:
-        context = Context(
-            setup,
-            places,
-            classifiers,
-            seeds,
-            asked.results or asked.out / "results.csv",
-            say,
-            lambda text: status.update(f"{asked.analysis}: {text}"),
-        )
-        tables = analysis.compute(context)
-        if not all(table.rows for table in tables):
-            raise ValueError("there was nothing to analyse: see what was skipped above")
+    context = Context(
+        setup,
+        places,
+        classifiers,
+        seeds,
+        asked.results or asked.out / "results.csv",
+        say,
+        lambda text: say(f"{asked.analysis}: {text}"),
+    )
+    tables = analysis.compute(context)
+    if not all(table.rows for table in tables):
+        raise ValueError("there was nothing to analyse: see what was skipped above")
     print(f"{analysis.question}\n\n{write_tables(asked.analysis, tables, asked.out)}")
     write_figure(asked.analysis, analysis, tables, asked.out)
     written = results.unique(path.name for path in sorted(asked.out.glob(f"{asked.analysis}*")))

@@ -14,6 +14,12 @@ from setups import Classifier, Images, Setup
 
 Labelled = tuple[rightly.Predictions, Tensor]
 Say = Callable[[str], object]
+Begin = Callable[[str, int], Callable[[int], object]]  # a title and a total -> what counts up
+
+
+def unseen(title: str, total: int) -> Callable[[int], object]:
+    """Work that nobody watches."""
+    return lambda count: None
 
 
 class MissingError(Exception):
@@ -37,10 +43,15 @@ class Places:
 
 
 def trials(
-    setup: Setup, classifier: Classifier, places: Places, say: Say, every_view: bool = False
+    setup: Setup,
+    classifier: Classifier,
+    places: Places,
+    say: Say,
+    begin: Begin = unseen,
+    every_view: bool = False,
 ) -> list[Trial]:
     """Fitting on the calibration set, once for each task that its test sets make of it."""
-    calibration = gather(setup, classifier, setup.calibration, places, say, every_view)
+    calibration = gather(setup, classifier, setup.calibration, places, say, begin, every_view)
     plain: dict[str, Labelled] = {}
     found: list[Trial] = []
     for images in setup.tests:
@@ -49,7 +60,7 @@ def trials(
             found.append(Trial(fitting, {images.name: testing}))
             continue
         try:
-            test = gather(setup, classifier, images, places, say, every_view)
+            test = gather(setup, classifier, images, places, say, begin, every_view)
         except MissingError as missing:
             say(f"skipped: {missing}")
             continue
@@ -68,6 +79,7 @@ def gather(
     images: Images,
     places: Places,
     say: Say,
+    begin: Begin = unseen,
     every_view: bool = False,
 ) -> Labelled:
     """What a classifier said about images: read where it is stored, collected where it is not.
@@ -101,6 +113,7 @@ def gather(
             setup.batch_size,
             out=collected,
             features=setup.features,
+            advance=begin(f"collecting {classifier.name}: {images.name}", len(source)),
         )
     except ImportError as error:
         raise MissingError(

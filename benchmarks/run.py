@@ -12,7 +12,7 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -49,11 +49,16 @@ def run(
     ) as bar:
         fits = sum(seeds if is_random(method) else 1 for method in methods)
         task = bar.add_task(setup.name, total=fits * len(classifiers))
+
+        def begin(title: str, total: int) -> Callable[[int], object]:
+            collecting = bar.add_task(title, total=total)
+            return lambda count: bar.advance(collecting, count)
+
         for classifier in setup.classifiers:
             if classifier.name not in classifiers:
                 continue
             try:
-                found = trials(setup, classifier, places, say)
+                found = trials(setup, classifier, places, say, begin)
             except MissingError as reason:
                 say(f"skipped: {reason}")
                 found = []

@@ -43,7 +43,7 @@ class Context:
             if classifier.name not in self.classifiers:
                 continue
             try:
-                found = trials(self.setup, classifier, self.places, self.say, every_view)
+                found = trials(self.setup, classifier, self.places, self.say, every_view=every_view)
             except MissingError as reason:
                 self.say(f"skipped: {reason}")
                 continue
