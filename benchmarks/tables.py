@@ -146,10 +146,12 @@ def mean_ranks(
 
 def notes(setup: Setup, metrics: Sequence[str], count: int) -> list[str]:
     """What a reader has to know to compare ours with the published values."""
-    told = [
-        f"Ours: mean over {count} classifiers ± their standard deviation, times 100; "
-        "in brackets what the paper prints."
-    ]
+    ours = (
+        f"mean over {count} classifiers ± their standard deviation"
+        if count > 1
+        else "one classifier"
+    )
+    told = [f"Ours: {ours}, times 100; in brackets what the paper prints."] if count else []
     if not setup.same_as_published:
         told.append(
             "Other classifiers and images than the paper's: its values are for orientation only."
