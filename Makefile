@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast test-libraries browser lint format types bench clean
+.PHONY: demo test test-fast test-libraries browser lint format types docs bench clean
 
 demo: .venv/ready
 	$(BIN)/rightly demo
@@ -17,7 +17,7 @@ test-fast: .venv/ready browser
 # is a CUDA build whose import fails beside this torch and breaks others (the tests repair that).
 test-libraries: .venv-libraries/ready
 	.venv-libraries/bin/python -m pytest -q tests/test_models.py tests/test_images.py \
-		tests/test_parquet.py tests/test_scale.py
+		tests/test_parquet.py tests/test_scale.py tests/test_examples.py
 
 # A real browser for the tests of pages, from Debian's packages.
 browser:
@@ -33,6 +33,10 @@ format: .venv/ready
 
 types: .venv/ready
 	$(BIN)/mypy
+
+# The site, into site/; it loads nothing from elsewhere and a warning is an error.
+docs: .venv/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/speed.py
@@ -53,4 +57,4 @@ bench: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv .venv-libraries build dist
+	rm -rf .venv .venv-libraries build dist site

@@ -1,0 +1,71 @@
+"""The examples run as they are written, each in a process of its own."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+# PyPI's torchvision, which timm imports, is a CUDA build: on a CPU torch it lacks two operators.
+# tests/test_models.py declares them in the same way.
+WITH_TORCHVISION = """
+import runpy, sys, torch
+from importlib.util import find_spec
+from pathlib import Path
+version = Path(find_spec("torchvision").origin).with_name("version.py").read_text()
+if "+cu" in version and torch.version.cuda is None:
+    library = torch.library.Library("torchvision", "DEF")
+    for name in ("nms", "qnms"):
+        library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+"""
+RUN = "sys.argv = sys.argv[1:]\nrunpy.run_path(sys.argv[0], run_name='__main__')\n"
+MODEL = """
+import timm
+model = timm.create_model("mobilenetv3_small_050", pretrained=False, num_classes=2)
+timm.models.save_for_hf(model, sys.argv[1], safe_serialization=True)
+"""
+
+
+def run(*arguments, status=0):
+    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == status, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_digits_goes_from_images_to_a_saved_calibrator(tmp_path):
+    said = run(EXAMPLES / "digits.py", "--out", tmp_path)
+    assert "ca_views" in said and "rotation:2" in said
+    assert (tmp_path / "calibrator.safetensors").is_file()
+    for part in ("cal", "test"):
+        assert list((tmp_path / part).glob("part-*.parquet"))
+
+
+@pytest.mark.slow
+def test_logits_only_needs_neither_images_nor_views():
+    said = run(EXAMPLES / "logits_only.py")
+    assert "temperature_scaling" in said and "above 0.9" in said
+
+
+@pytest.mark.slow
+def test_the_timm_example_says_what_it_needs_or_does_its_work(tmp_path):
+    script = EXAMPLES / "timm_model.py"
+    if importlib.util.find_spec("timm") is None:
+        said = run(script, "resnet50", "--images", tmp_path, status=2)
+        assert "pip install timm" in said
+        return
+    rng = np.random.default_rng(0)
+    for kind in ("cat", "dog"):
+        (tmp_path / "photos" / kind).mkdir(parents=True)
+        for i in range(12):
+            pixels = rng.integers(0, 256, (48, 40, 3), np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "photos" / kind / f"{i}.jpg")
+    model, out = tmp_path / "model", tmp_path / "said"
+    run("-c", WITH_TORCHVISION + MODEL, model)
+    asked = [f"local-dir:{model}", "--images", tmp_path / "photos", "--out", out]
+    said = run("-c", WITH_TORCHVISION + RUN, script, *asked, "--method", "temperature_scaling")
+    assert "of 12 right" in said and out.with_suffix(".safetensors").is_file()
