@@ -10,16 +10,20 @@ import rightly
 LAYERS = [
     {"shapes", "files"},
     {"checks", "metric_inputs"},
-    {"predictions", "bins", "scaling", "draws"},
+    {"predictions", "bins", "smoothing", "scaling", "draws"},
     {"views", "shifts", "losses", "evidence"},
     {"calibrators"},
     {"metrics", "storage", "images", "models"},
+    {"weighted"},
+    {"intervals"},
+    {"rows"},
     {"evaluate", "demo", "collecting", "scoring"},
     {"tables", "scale"},
+    {"verdicts"},
     {"cli"},
     {"__main__"},
 ]
-WITHOUT_TORCH = {"bins", "metrics", "metric_inputs"}
+WITHOUT_TORCH = {"bins", "smoothing", "metrics", "metric_inputs", "weighted", "intervals", "rows"}
 OPTIONAL = {
     "sklearn",
     "matplotlib",
