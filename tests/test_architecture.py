@@ -16,14 +16,24 @@ LAYERS = [
     {"metrics", "storage", "images", "models"},
     {"weighted"},
     {"intervals"},
-    {"rows"},
-    {"evaluate", "demo", "collecting", "scoring"},
+    {"rows", "curves"},
+    {"evaluate", "demo", "collecting", "scoring", "landscape"},
     {"tables", "scale"},
-    {"verdicts"},
+    {"verdicts", "plots"},
     {"cli"},
     {"__main__"},
 ]
-WITHOUT_TORCH = {"bins", "smoothing", "metrics", "metric_inputs", "weighted", "intervals", "rows"}
+WITHOUT_TORCH = {
+    "bins",
+    "smoothing",
+    "metrics",
+    "metric_inputs",
+    "weighted",
+    "intervals",
+    "rows",
+    "curves",
+    "plots",
+}
 OPTIONAL = {
     "sklearn",
     "matplotlib",

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Sequence
 
 from rightly import __version__
-from rightly.cli import applying, calibrating, collecting
+from rightly.cli import applying, calibrating, collecting, plotting
 from rightly.cli.consoles import ERR, show_warning
 
 
@@ -19,6 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     collecting.add_commands(commands)
     calibrating.add_commands(commands)
     applying.add_commands(commands)
+    plotting.add_commands(commands)
     chosen = parser.parse_args(arguments)
     with warnings.catch_warnings():
         warnings.showwarning = show_warning
