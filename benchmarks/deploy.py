@@ -18,13 +18,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
-from collect import resnet50
-from speed import synthetic
 
 import rightly
+from collect import resnet50
 from rightly.deploy import export, open_deployed
 from rightly.deploy.onnx_graph import _OfStack, quietly, traced
 from rightly.models import Preprocessing
+from speed import synthetic
 
 VIEWS = ("rotation", "grayscale", "color_jitter")
 Run = Callable[[], object]

@@ -10,17 +10,31 @@ import rightly
 LAYERS = [
     {"shapes", "files"},
     {"checks", "metric_inputs"},
-    {"predictions", "bins", "scaling", "draws"},
+    {"predictions", "bins", "smoothing", "scaling", "draws"},
     {"views", "shifts", "losses", "evidence"},
     {"calibrators"},
     {"metrics", "selective", "storage", "images", "models"},
-    {"evaluate", "demo", "collecting", "scoring"},
+    {"weighted"},
+    {"intervals"},
+    {"rows", "curves"},
+    {"evaluate", "demo", "collecting", "scoring", "landscape"},
     {"budget", "fitting", "deploy", "tables", "scale"},
-    {"serving"},
+    {"verdicts", "plots", "serving"},
     {"cli"},
     {"__main__"},
 ]
-WITHOUT_TORCH = {"bins", "metrics", "metric_inputs", "selective"}
+WITHOUT_TORCH = {
+    "bins",
+    "smoothing",
+    "metrics",
+    "metric_inputs",
+    "selective",
+    "weighted",
+    "intervals",
+    "rows",
+    "curves",
+    "plots",
+}
 OPTIONAL = {
     "sklearn",
     "matplotlib",

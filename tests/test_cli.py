@@ -44,7 +44,35 @@ def test_compare_prints_a_table_and_writes_json(files, capsys):
     assert all(word in printed for word in ("ind", "blur", "ca_views", "brier"))
     rows = json.loads((files / "table.json").read_text())["rows"]
     assert len(rows) == 3 * 2 * 4 * 2
-    assert set(rows[0]) == {"calibrator", "dataset", "metric", "value", "seed"}
+    assert {"calibrator", "dataset", "metric", "value", "seed"} <= set(rows[0])
+    assert {"low", "high", "p", "p_holm", "floor", "floor_high"} <= set(rows[0])
+    for row in rows:
+        assert row["low"] <= row["high"]
+        assert (row["p"] is None) == (row["calibrator"] == "temperature_scaling")
+    assert "no detectable difference" in printed and "noise floor" in printed
+
+
+def test_a_comparison_without_intervals_is_the_plain_table(files, capsys):
+    table = files / "table.json"
+    arguments = ["compare", str(files / "cal.npz"), "--on", str(files / "ind.npz")]
+    arguments += ["--methods", "uncalibrated,spline", "--json", str(table), "--no-intervals"]
+    assert main(arguments) == 0
+    assert "detectable" not in capsys.readouterr().out
+    assert {row["low"] for row in json.loads(table.read_text())["rows"]} == {None}
+
+
+def test_rank_reads_what_compare_wrote(files, capsys):
+    arguments = ["compare", str(files / "cal.npz"), "--on", f"t={files / 'ind.npz'}"]
+    tables = [str(files / "a.json"), str(files / "b.json")]
+    main([*arguments, "--methods", "uncalibrated,spline", "--json", tables[0]])
+    main([*arguments, "--methods", "uncalibrated,spline,ca_only", "--json", tables[1]])
+    capsys.readouterr()
+    assert main(["rank", *tables]) == 0
+    captured = capsys.readouterr()
+    lines = [line.split() for line in captured.out.splitlines() if line]
+    assert {lines[1][0], lines[2][0]} == {"uncalibrated", "spline"}
+    assert float(lines[1][1]) + float(lines[2][1]) == pytest.approx(3)
+    assert "left out" in captured.err and "ca_only" in captured.err
 
 
 def test_fit_evaluate_and_apply_belong_together(files, capsys):
@@ -52,6 +80,7 @@ def test_fit_evaluate_and_apply_belong_together(files, capsys):
     assert main(["fit", str(files / "cal.npz"), "--method", "ca_views", "--out", saved]) == 0
     assert main(["evaluate", saved, str(files / "ind.npz")]) == 0
     printed = capsys.readouterr().out
+    assert "change" in printed and "no detectable difference" in printed
     assert "before" in printed and all(name in printed for name in rightly.metrics.METRICS)
     assert main(["apply", saved, str(files / "ind.npz"), "--out", str(scores)]) == 0
     with scores.open() as file:
@@ -120,6 +149,9 @@ def test_views_can_be_chosen(files):
         (["fit", "{cal}", "--views", "sideways", "--out", "a"], "views must be some of"),
         (["compare", "{cal}", "--on", "{cal}", "--metrics", "luck"], "metric must be one of"),
         (["compare", "{cal}", "--on", "{cal}", "--on", "{cal}"], "different name"),
+        (["compare", "{cal}", "--on", "{cal}", "--reference", "luck"], "reference must be one of"),
+        (["compare", "{cal}", "--on", "{cal}", "--resamples", "20"], "resamples must be at least"),
+        (["rank", "{cal}"], "must be JSON that rightly compare --json wrote"),
         (["compare", "{bare}", "--on", "{bare}", "--methods", "ca_views"], "needs predictions"),
         (["compare", "{unlabelled}", "--on", "{cal}"], "must hold labels"),
         (["evaluate", "{cal}", "{cal}"], "safetensors"),

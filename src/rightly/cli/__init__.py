@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Sequence
 
 from rightly import __version__
-from rightly.cli import applying, calibrating, collecting, deploying, serving
+from rightly.cli import applying, calibrating, collecting, deploying, plotting, serving
 from rightly.cli.consoles import ERR, show_warning
 
 
@@ -21,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     applying.add_commands(commands)
     deploying.add_commands(commands)
     serving.add_commands(commands)
+    plotting.add_commands(commands)
     chosen = parser.parse_args(arguments)
     with warnings.catch_warnings():
         warnings.showwarning = show_warning

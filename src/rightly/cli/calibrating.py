@@ -1,34 +1,34 @@
-"""Commands that work on stored predictions: compare, fit, evaluate, methods, demo."""
+"""Commands that work on stored predictions: compare, rank, fit, evaluate, methods, demo."""
 
 import argparse
-import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from rightly import tables
-from rightly.calibrators import CALIBRATORS, calibrator, load_calibrator
+from rightly import tables, verdicts
+from rightly.calibrators import CALIBRATORS, load_calibrator
 from rightly.cli.consoles import ERR, OUT
 from rightly.demo import TESTS, demo_set
 from rightly.evaluate import (
     TABLE_METRICS,
-    Row,
     TestSets,
+    before_and_after,
     compare,
     is_random,
-    measure,
     missing,
+    over_classifiers,
     split_by_shift,
 )
-from rightly.files import write_whole
 from rightly.fitting import fit
 from rightly.metrics import METRICS
 from rightly.predictions import Predictions
+from rightly.rows import Bootstrap, Row, read_json, write_json
 from rightly.shapes import Labels
 from rightly.storage import load, source_of
+
+REFERENCE = "temperature_scaling"  # what one does without thinking
 
 
 def add_commands(commands: Any) -> None:
@@ -42,8 +42,19 @@ def add_commands(commands: Any) -> None:
     add.add_argument("--metrics", default=",".join(TABLE_METRICS), help="all, or names")
     add.add_argument("--views", help="use only these views, in this order")
     add.add_argument("--seeds", type=int, default=1, help="how often to fit what is random")
+    add.add_argument(
+        "--reference",
+        metavar="NAME",
+        help=f"method the others are tested against ({REFERENCE}, or the first where that is "
+        "not compared)",
+    )
+    _add_bootstrap(add)
     add.add_argument("--json", metavar="FILE", help="also write the values here")
     add.set_defaults(run=_compare)
+
+    add = commands.add_parser("rank", help="mean, spread and mean rank over several classifiers")
+    add.add_argument("tables", nargs="+", help="what compare --json wrote, one file a classifier")
+    add.set_defaults(run=_rank)
 
     add = commands.add_parser("fit", help="fit one calibrator and save it")
     add.add_argument(
@@ -70,6 +81,7 @@ def add_commands(commands: Any) -> None:
     add = commands.add_parser("evaluate", help="every metric, before and after calibration")
     add.add_argument("calibrator", help="a saved calibrator (.safetensors)")
     add.add_argument("test", help="test predictions with labels (.npz or folder)")
+    _add_bootstrap(add)
     add.add_argument("--json", metavar="FILE", help="also write the values here")
     add.set_defaults(run=_evaluate)
 
@@ -80,27 +92,66 @@ def add_commands(commands: Any) -> None:
     add.set_defaults(run=_demo)
 
 
+def _add_bootstrap(add: Any) -> None:
+    add.add_argument(
+        "--intervals", action=argparse.BooleanOptionalAction, default=True, help="and tests"
+    )
+    add.add_argument("--resamples", type=int, default=1000, help="of each test set, for intervals")
+    add.add_argument("--seed", type=int, default=0, help="of the resamples")
+
+
 def _compare(chosen: argparse.Namespace) -> None:
     predictions, labels = labelled(chosen.cal, chosen.views)
+    tests = named_tests(chosen.on, chosen.views)
+    metrics = list(METRICS) if chosen.metrics == "all" else names_in(chosen.metrics)
+    methods = methods_for(chosen.methods, predictions, tests)
+    bootstrap = None
+    if chosen.intervals:
+        default = REFERENCE if REFERENCE in methods else methods[0]
+        bootstrap = Bootstrap(chosen.resamples, chosen.seed, chosen.reference or default)
+    elif chosen.reference:
+        raise ValueError("--reference has no meaning with --no-intervals: leave one of them out")
+    rows = compared(predictions, labels, tests, methods, metrics, chosen.seeds, bootstrap)
+    if bootstrap is None:
+        tables.print_comparison(rows, OUT)
+    else:
+        assert bootstrap.reference is not None
+        verdicts.print_verdicts(rows, OUT, bootstrap.reference, bootstrap)
+    if chosen.json:
+        write_json(Path(chosen.json), rows, bootstrap)
+
+
+def _rank(chosen: argparse.Namespace) -> None:
+    found = {path: read_json(Path(path)) for path in chosen.tables}
+    standings = over_classifiers(found)
+    kept = {one.calibrator for one in standings}
+    out = {row.calibrator for rows in found.values() for row in rows} - kept
+    if out:
+        ERR.print(f"left out, as not in every file: {', '.join(sorted(out))}", style="dim")
+    OUT.print(verdicts.standings_table(standings))
+    OUT.print(
+        f"\nOver {len(found)} classifiers: mean over test sets ± standard deviation over "
+        "classifiers; ranks count from 1 over metrics, test sets and classifiers, and ties share "
+        "their mean. Values times 100, but nll."
+    )
+
+
+def named_tests(items: Sequence[str], views: str | None) -> dict[str, tuple[Predictions, Labels]]:
+    """The test sets of arguments [NAME=]FILE; a file with shifts makes several."""
     tests: dict[str, tuple[Predictions, Labels]] = {}
-    for item in chosen.on:
+    for item in items:
         name, _, path = item.rpartition("=")
         name = name or Path(path).stem
-        for title, test in split_by_shift(name, *labelled(path, chosen.views)).items():
+        for title, test in split_by_shift(name, *labelled(path, views)).items():
             if title in tests:
                 raise ValueError(
                     f"--on needs a different name for each test set, got {title!r} twice"
                 )
             tests[title] = test
-    metrics = list(METRICS) if chosen.metrics == "all" else names_in(chosen.metrics)
-    methods = _methods_for(chosen.methods, predictions, tests)
-    rows = _compared(predictions, labels, tests, methods, metrics, chosen.seeds)
-    tables.print_comparison(rows, OUT)
-    if chosen.json:
-        _write_json(chosen.json, rows)
+    return tests
 
 
-def _methods_for(asked: str, predictions: Predictions, tests: TestSets) -> list[str]:
+def methods_for(asked: str, predictions: Predictions, tests: TestSets) -> list[str]:
     """The methods named, or all that these predictions allow, with a word on those left out."""
     if asked != "all":
         return names_in(asked)
@@ -112,14 +163,16 @@ def _methods_for(asked: str, predictions: Predictions, tests: TestSets) -> list[
     return [name for name, needs in lacking.items() if not needs]
 
 
-def _compared(
+def compared(
     predictions: Predictions,
     labels: Labels,
     tests: TestSets,
     methods: Sequence[str],
     metrics: Sequence[str],
     seeds: int,
+    bootstrap: Bootstrap | None = None,
 ) -> list[Row]:
+    """Compares with a progress bar."""
     total = sum(seeds if is_random(name) else 1 for name in methods)
     with Progress(
         TextColumn("{task.description:<34}"),
@@ -137,7 +190,7 @@ def _compared(
             progress.update(task, description=f"fitting {name}", completed=begun)
             begun += 1
 
-        return compare(predictions, labels, tests, methods, metrics, seeds, announce)
+        return compare(predictions, labels, tests, methods, metrics, seeds, announce, bootstrap)
 
 
 def _fit(chosen: argparse.Namespace) -> None:
@@ -182,21 +235,37 @@ def _tell_use(record: Mapping[str, Any]) -> None:
 def _evaluate(chosen: argparse.Namespace) -> None:
     fitted = load_calibrator(chosen.calibrator)
     loaded = labelled(chosen.test, ",".join(fitted.view_names) or None)
+    bootstrap = Bootstrap(chosen.resamples, chosen.seed) if chosen.intervals else None
     rows: list[Row] = []
     for name, (predictions, labels) in split_by_shift(Path(chosen.test).stem, *loaded).items():
-        own = calibrator("uncalibrated").fit(predictions, labels)
-        before = measure(own, predictions, labels)
-        after = measure(fitted, predictions, labels)
         accuracy = float(predictions.correct(labels).double().mean())
         title = f"{fitted.title} on {name}: {len(predictions)} samples, {accuracy:.1%} right"
         OUT.print(title, style="bold", soft_wrap=True)
-        OUT.print(tables.before_and_after(before, after))
+        before, after, change = before_and_after(fitted, name, predictions, labels, bootstrap)
+        if bootstrap is None:
+            values = [{key: row.value for key, row in one.items()} for one in (before, after)]
+            OUT.print(tables.before_and_after(*values))
+        else:
+            _fit_width(table := verdicts.before_and_after(before, after, change))
+            OUT.print(table)
         OUT.print()
-        for one, values in (("uncalibrated", before), (fitted.title, after)):
-            rows += [Row(one, name, key, value, 0) for key, value in values.items()]
+        rows += [*before.values(), *after.values()]
     OUT.print("Shares are times 100; ece, ace, mce and classwise_ece use 25 bins.", style="dim")
+    if bootstrap is not None:
+        OUT.print(
+            f"Beside each value its 95 % interval ({bootstrap.resamples} resamples, seed "
+            f"{bootstrap.seed}); changes are paired, each tested alone at 5 %.",
+            style="dim",
+        )
     if chosen.json:
-        _write_json(chosen.json, rows)
+        write_json(Path(chosen.json), rows, bootstrap)
+
+
+def _fit_width(table: Any) -> None:
+    """A file or a pipe has no edge."""
+    if not OUT.is_terminal:
+        unbound = OUT.options.update(max_width=10_000)
+        OUT.width = max(OUT.width, OUT.measure(table, options=unbound).maximum)
 
 
 def _methods(chosen: argparse.Namespace) -> None:
@@ -210,12 +279,13 @@ def _demo(chosen: argparse.Namespace) -> None:
         f"A ResNet-20 on CIFAR-10: every calibrator fitted on {len(predictions)} predictions, "
         "tested in distribution and under two shifts.\n"
     )
-    rows = _compared(predictions, labels, tests, list(CALIBRATORS), TABLE_METRICS, 1)
+    rows = compared(predictions, labels, tests, list(CALIBRATORS), TABLE_METRICS, 1)
     tables.print_comparison(rows, OUT)
     OUT.print("\nAll values times 100; ece uses 25 bins; ↓ lower is better. The best is bold.")
 
 
 def labelled(path: str, views: str | None) -> tuple[Predictions, Labels]:
+    """Predictions with labels, of these views only where some are named."""
     predictions, labels = _loaded(path, views)
     if labels is None:
         raise ValueError(f"{path} must hold labels to fit or measure with, but it has none")
@@ -231,11 +301,3 @@ def _loaded(path: str, views: str | None) -> tuple[Predictions, Labels | None]:
 
 def names_in(joined: str) -> list[str]:
     return [name.strip() for name in joined.split(",") if name.strip()]
-
-
-def _write_json(path: str, rows: Sequence[Row]) -> None:
-    plain = [
-        {**row._asdict(), "value": None if math.isnan(row.value) else row.value} for row in rows
-    ]
-    text = json.dumps({"rows": plain}, indent=1) + "\n"
-    write_whole(Path(path), lambda part: part.write_text(text))

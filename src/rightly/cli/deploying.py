@@ -11,7 +11,7 @@ import numpy as np
 from rich.progress import track
 from rich.table import Table
 
-from rightly.budget import cost_curve
+from rightly.budget import METRICS, Point, cost_curve
 from rightly.calibrators import Calibrator, calibrator, load_calibrator
 from rightly.cli.calibrating import labelled, names_in
 from rightly.cli.collecting import add_preprocessing, preprocessing_of
@@ -217,6 +217,20 @@ def _budget(chosen: argparse.Namespace) -> None:
     if chosen.json:
         text = json.dumps([asdict(point) for point in points], indent=1) + "\n"
         write_whole(Path(chosen.json), lambda part: part.write_text(text))
+    if chosen.plot:
+        _plot_budget(points, Path(chosen.plot))
+        OUT.print(f"the curve is in {chosen.plot}", soft_wrap=True)
+
+
+def _plot_budget(points: list[Point], path: Path) -> None:
+    from rightly import plots
+
+    panels = plots.grid_of(1, len(METRICS), 2.4)[0]
+    passes = np.array([point.passes for point in points])
+    for ax, name in zip(panels, METRICS, strict=True):
+        values = 100 * np.array([getattr(point, name) for point in points])
+        plots.budget_curve(passes, values, values, values, ax, label=f"{name} x 100")
+    plots.save(panels[0], path)
 
 
 def _card(chosen: argparse.Namespace) -> None:

@@ -1,0 +1,405 @@
+"""The command that draws figures: plot."""
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rightly import curves, intervals
+from rightly.calibrators import Calibrator, calibrator, load_calibrator
+from rightly.cli.calibrating import labelled, named_tests, names_in
+from rightly.cli.consoles import ERR, OUT
+from rightly.evaluate import TestSets, is_random, metric, scored, values_of
+from rightly.landscape import SHOWN, Landscape, landscape, logit_of
+from rightly.metrics import METRICS
+from rightly.predictions import Predictions
+from rightly.tables import IN_NATURAL_UNITS
+from rightly.weighted import Scored
+
+BEFORE = "uncalibrated"
+BASE = "temperature_scaling"
+BUDGET = ("brier", "auroc", "ece")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A figure: how to draw it, what it shows, and what it needs."""
+
+    draw: Callable[[argparse.Namespace], Any]
+    shows: str
+    needs: str = "calibrators and test sets"
+
+
+def add_commands(commands: Any) -> None:
+    """The command of this module and its arguments."""
+    kinds = "\n".join(f"  {name:14} {kind.shows} ({kind.needs})" for name, kind in KINDS.items())
+    add = commands.add_parser(
+        "plot",
+        help="draw a figure as .pdf, .svg or .png",
+        description=f"kinds:\n{kinds}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add.add_argument("kind", choices=list(KINDS), metavar="kind", help="what to draw, see above")
+    add.add_argument("--calibrator", action="append", default=[], metavar="FILE", help="saved")
+    add.add_argument("--methods", default="", help="names, to be fitted on --cal")
+    add.add_argument("--cal", help="calibration predictions with labels (.npz or folder)")
+    add.add_argument("--on", action="append", default=[], metavar="[NAME=]FILE", help="test set")
+    add.add_argument("--views", help="use only these views, in this order")
+    add.add_argument("--bins", type=int, default=15, help="of a reliability diagram")
+    add.add_argument("--metric", default="brier", help="of the figure of views")
+    add.add_argument("--resamples", type=int, default=1000, help="for intervals and bands")
+    add.add_argument("--seed", type=int, default=0, help="of fits and resamples")
+    add.add_argument("--out", required=True, metavar="FILE", help="ending in .pdf, .svg or .png")
+    add.set_defaults(run=_plot)
+
+
+def _plot(chosen: argparse.Namespace) -> None:
+    from rightly.plots import FORMATS, save
+
+    out = Path(chosen.out)
+    if out.suffix.lower() not in FORMATS:
+        raise ValueError(f"--out must end in {', '.join(FORMATS)}, got {out.name!r}")
+    with ERR.status(f"drawing {chosen.kind}"):
+        ax = KINDS[chosen.kind].draw(chosen)
+    save(ax, out)
+    OUT.print(f"{KINDS[chosen.kind].shows} is in {out}", soft_wrap=True, markup=False)
+
+
+Said = Mapping[tuple[str, str], Scored]  # by test set and calibrator
+
+
+def _said(chosen: argparse.Namespace) -> Said:
+    tests, calibrators = _tests(chosen), _fitted(chosen)
+    return {
+        (dataset, name): scored(fitted, with_own_views(fitted, test), truth, ["brier"])
+        for dataset, (test, truth) in tests.items()
+        for name, fitted in calibrators.items()
+    }
+
+
+def _tests(chosen: argparse.Namespace) -> TestSets:
+    if not chosen.on:
+        raise ValueError(f"plot {chosen.kind} needs a test set: add --on FILE")
+    return named_tests(chosen.on, chosen.views)
+
+
+def _fitted(chosen: argparse.Namespace) -> dict[str, Calibrator]:
+    """The calibrators named or loaded; before those loaded, the classifier's own confidence."""
+    if chosen.methods and not chosen.cal:
+        raise ValueError("--methods needs --cal, the predictions to fit them on")
+    names = names_in(chosen.methods)
+    if not names and not chosen.calibrator:
+        raise ValueError("give --calibrator FILE, or --methods NAMES with --cal FILE")
+    found: dict[str, Calibrator] = {}
+    if names:
+        data = labelled(chosen.cal, chosen.views)
+        found = {name: fit(name, *data, seed=chosen.seed) for name in names}
+    for path in chosen.calibrator:
+        loaded = load_calibrator(path)
+        title = loaded.title if loaded.title not in found else Path(path).stem
+        if title in found:
+            raise ValueError(f"--calibrator needs different names, got {title!r} twice: rename one")
+        found[title] = loaded
+    if chosen.calibrator and BEFORE not in found:
+        first, labels = next(iter(_tests(chosen).values()))
+        found = {BEFORE: calibrator(BEFORE).fit(first, labels), **found}
+    return found
+
+
+def fit(name: str, predictions: Predictions, labels: Any, seed: int = 0) -> Calibrator:
+    """A calibrator by name, fitted."""
+    arguments: dict[str, Any] = {"seed": seed} if is_random(name) else {}
+    return calibrator(name, **arguments).fit(predictions, labels)
+
+
+def with_own_views(fitted: Calibrator, predictions: Predictions) -> Predictions:
+    """The predictions with the views that a calibrator was fitted on."""
+    if not fitted.view_names or predictions.view_names == fitted.view_names:
+        return predictions
+    return predictions.with_views(fitted.view_names)
+
+
+def _panels(
+    said: Said, draw: Callable[[Scored, Any, str], Any], height: float | None = None
+) -> Any:
+    """One panel a test set (rows) and calibrator (columns); one set alone fills rows of three."""
+    from rightly.plots import grid_of
+
+    sets, names = ({key[i]: None for key in said} for i in (0, 1))
+    columns = len(names) if len(sets) > 1 else min(len(names), 3)
+    grid = grid_of(-(-len(said) // columns), columns, height)
+    for ax in grid.flat[len(said) :]:
+        ax.axis("off")
+    for i, ((dataset, name), one) in enumerate(said.items()):
+        ax = grid.flat[i]
+        draw(one, ax, f"{name}\n{dataset}")
+        if i % columns:
+            ax.set_ylabel("")
+        if i + columns < len(said):
+            ax.set_xlabel("")
+    return grid.flat[0]
+
+
+def _by_set(said: Said, draw: Callable[[dict[str, Scored], Any, str], Any]) -> Any:
+    """One panel a test set, with all calibrators in it."""
+    from rightly.plots import grid_of
+
+    sets = list(dict.fromkeys(dataset for dataset, _ in said))
+    columns = min(len(sets), 2)
+    grid = grid_of(-(-len(sets) // columns), columns, height=3.0)
+    for ax in grid.flat[len(sets) :]:
+        ax.axis("off")
+    for ax, dataset in zip(grid.flat, sets, strict=False):
+        draw({name: one for (at, name), one in said.items() if at == dataset}, ax, dataset)
+    return grid.flat[0]
+
+
+def _reliability(chosen: argparse.Namespace) -> Any:
+    from rightly.plots import reliability_diagram
+
+    def draw(one: Scored, ax: Any, title: str) -> None:
+        data = curves.reliability(one.confidence, one.correct, chosen.bins)
+        ece = METRICS["ece"].measure(one.confidence, one.correct)
+        reliability_diagram(data, ax, title, f"ECE {100 * ece:.1f} %")
+
+    return _panels(_said(chosen), draw)
+
+
+def _smooth(chosen: argparse.Namespace) -> Any:
+    from rightly.plots import smooth_reliability_diagram
+
+    def draw(one: Scored, ax: Any, title: str) -> None:
+        data = curves.smooth_reliability(
+            one.confidence, one.correct, min(chosen.resamples, 400), chosen.seed
+        )
+        error = METRICS["smooth_ece"].measure(one.confidence, one.correct)
+        smooth_reliability_diagram(data, ax, title, f"smooth ECE {100 * error:.1f} %")
+
+    return _panels(_said(chosen), draw)
+
+
+def _histogram(chosen: argparse.Namespace) -> Any:
+    from rightly.plots import confidence_histogram
+
+    return _panels(
+        _said(chosen),
+        lambda one, ax, title: confidence_histogram(
+            curves.histogram(one.confidence, one.correct), ax, title
+        ),
+        height=2.0,
+    )
+
+
+def _ks(chosen: argparse.Namespace) -> Any:
+    from rightly.plots import ks_curves
+
+    return _panels(
+        _said(chosen),
+        lambda one, ax, title: ks_curves(curves.ks_curve(one.confidence, one.correct), ax, title),
+    )
+
+
+def _roc(chosen: argparse.Namespace) -> Any:
+    from rightly.plots import correctness_roc
+
+    return _by_set(
+        _said(chosen),
+        lambda some, ax, title: correctness_roc(
+            {name: curves.roc(one.confidence, one.correct) for name, one in some.items()}, ax, title
+        ),
+    )
+
+
+def _risk_coverage(chosen: argparse.Namespace) -> Any:
+    from rightly.plots import risk_coverage_curves
+
+    return _by_set(
+        _said(chosen),
+        lambda some, ax, title: risk_coverage_curves(
+            {name: curves.risk_coverage(x.confidence, x.correct) for name, x in some.items()},
+            ax,
+            title,
+        ),
+    )
+
+
+def _temperature(chosen: argparse.Namespace) -> Any:
+    from rightly.plots import grid_of, temperature_curves
+
+    tests, fitted = _tests(chosen), _fitted(chosen)
+    grid = grid_of(1, len(tests), height=2.6)
+    for ax, (dataset, (test, _)) in zip(grid.flat, tests.items(), strict=True):
+        raw = test.confidence.cpu().numpy()
+        bands = {
+            name: curves.temperature_band(
+                raw, one.temperature(with_own_views(one, test)).cpu().numpy()
+            )
+            for name, one in fitted.items()
+            if name != BEFORE
+        }
+        temperature_curves(bands, ax, dataset)
+    return grid.flat[0]
+
+
+def _landscapes(true_logits: np.ndarray) -> list[Landscape]:
+    temperatures = np.geomspace(0.25, 5, 81)
+    return [landscape(name, true_logits, temperatures) for name in SHOWN]
+
+
+def _loss_surface(chosen: argparse.Namespace) -> Any:
+    from rightly.plots import grid_of, loss_surface
+
+    grid = grid_of(1, 3, height=2.3)
+    for ax, one in zip(grid.flat, _landscapes(logit_of(np.linspace(0.02, 0.43, 60))), strict=True):
+        loss_surface(one.title, one.temperature, one.true_probability, one.loss, one.slope, ax)
+        ax.label_outer()
+    return grid.flat[0]
+
+
+def _loss_curves(chosen: argparse.Namespace) -> Any:
+    from rightly.plots import grid_of, loss_curves
+
+    grid = grid_of(1, 3, height=2.3)
+    for ax, one in zip(grid.flat, _landscapes(np.array([1.9, 1.5, 0.5, -1.0])), strict=True):
+        loss_curves(one.title, one.temperature, one.true_probability, one.loss, ax)
+    for ax in grid.flat[1:]:
+        ax.set_ylabel("")
+        ax.get_legend().remove()
+    return grid.flat[0]
+
+
+def _view_choices(chosen: argparse.Namespace) -> tuple[Predictions, Any, TestSets, str]:
+    """Calibration data, test sets and the one method that reads views."""
+    if not chosen.cal:
+        raise ValueError(f"plot {chosen.kind} needs --cal, the predictions to fit on")
+    names = names_in(chosen.methods) or ["ca_views"]
+    if len(names) > 1:
+        raise ValueError(f"plot {chosen.kind} draws one method, got --methods {chosen.methods}")
+    predictions, labels = labelled(chosen.cal, chosen.views)
+    if predictions.view_logits is None:
+        raise ValueError(f"plot {chosen.kind} needs views, but {chosen.cal} has none")
+    return predictions, labels, _tests(chosen), names[0]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A value, and the interval of its difference from that of a base, in printed units."""
+
+    value: float
+    change: float
+    low: float
+    high: float
+
+
+class _AgainstBase:
+    """Measures calibrators on the same resamples as one that needs no views."""
+
+    def __init__(
+        self,
+        predictions: Predictions,
+        labels: Any,
+        tests: TestSets,
+        metrics: Sequence[str],
+        chosen: argparse.Namespace,
+    ) -> None:
+        self.tests, self.metrics = tests, metrics
+        self.resamples = {
+            name: intervals.draw(len(test), chosen.resamples, chosen.seed)
+            for name, (test, _) in tests.items()
+        }
+        self.base = self._measured(fit(BASE, predictions, labels))
+
+    def _measured(self, fitted: Calibrator) -> dict[tuple[str, str], tuple[float, np.ndarray]]:
+        found = {}
+        for dataset, (test, truth) in self.tests.items():
+            one = scored(fitted, with_own_views(fitted, test), truth, self.metrics)
+            resampled = intervals.replicates(one, self.metrics, self.resamples[dataset])
+            for name, value in values_of(one, self.metrics).items():
+                found[dataset, name] = (value, resampled[name])
+        return found
+
+    def changes(self, fitted: Calibrator | None = None) -> dict[tuple[str, str], Change]:
+        """By test set and metric; of the base itself where no calibrator is given."""
+        found = {}
+        measured = self.base if fitted is None else self._measured(fitted)
+        for key, (value, resampled) in measured.items():
+            base, base_resampled = self.base[key]
+            ends = intervals.interval(value - base, resampled - base_resampled)
+            factor = 1 if key[1] in IN_NATURAL_UNITS else 100
+            found[key] = Change(*(factor * x for x in (value, value - base, *ends)))
+        return found
+
+
+def _views(chosen: argparse.Namespace) -> Any:
+    from rightly.plots import Bars, grid_of, view_bars
+
+    predictions, labels, tests, name = _view_choices(chosen)
+    metric(chosen.metric)
+    against = _AgainstBase(predictions, labels, tests, [chosen.metric], chosen)
+    choices: dict[str, tuple[str, ...]] = {view: (view,) for view in predictions.view_names}
+    if len(choices) > 1:
+        choices["all views"] = predictions.view_names
+    rows = {
+        title: against.changes(fit(name, predictions.with_views(views), labels, chosen.seed))
+        for title, views in choices.items()
+    }
+    grid = grid_of(1, len(tests), height=0.8 + 0.21 * len(rows))
+    for ax, dataset in zip(grid.flat, tests, strict=True):
+        found = [row[dataset, chosen.metric] for row in rows.values()]
+        values = np.array([[one.change, one.low, one.high] for one in found])
+        bars = Bars(list(rows), values[:, 0], values[:, 1], values[:, 2])
+        label = f"change of {chosen.metric}{_times(chosen.metric)},\n{name} from {BASE}"
+        view_bars(bars, ax, dataset, label)
+        if ax is not grid.flat[0]:
+            ax.set_yticklabels([])
+    return grid.flat[0]
+
+
+def _budget(chosen: argparse.Namespace) -> Any:
+    from rightly.plots import budget_curve, grid_of
+
+    predictions, labels, tests, name = _view_choices(chosen)
+    against = _AgainstBase(predictions, labels, tests, BUDGET, chosen)
+    steps = [against.changes()]
+    for k in range(1, len(predictions.view_names) + 1):
+        some = predictions.with_views(predictions.view_names[:k])
+        steps.append(against.changes(fit(name, some, labels, chosen.seed)))
+    grid = grid_of(len(tests), len(BUDGET), height=2.0)
+    cost = np.arange(1.0, len(steps) + 1)
+    for row, dataset in zip(grid, tests, strict=True):
+        for ax, key in zip(row, BUDGET, strict=True):
+            found = [step[dataset, key] for step in steps]
+            value = np.array([one.value for one in found])
+            # The interval of the difference from one pass, drawn around the value itself.
+            low, high = (
+                value[0] + np.array([getattr(one, end) for one in found]) for end in ("low", "high")
+            )
+            budget_curve(cost, value, low, high, ax, dataset, f"{key}{_times(key)}")
+    for ax in grid[:-1].flat:
+        ax.set_xlabel("")
+    return grid.flat[0]
+
+
+def _times(key: str) -> str:
+    return "" if key in IN_NATURAL_UNITS else ", times 100"
+
+
+FITTED_HERE = "--cal with views, and test sets"
+KINDS = {
+    "reliability": Kind(_reliability, "accuracy against confidence in bins, with intervals"),
+    "smooth": Kind(_smooth, "accuracy as a smooth function of confidence, with a band"),
+    "roc": Kind(_roc, "right samples accepted against wrong ones accepted"),
+    "risk-coverage": Kind(_risk_coverage, "error rate among accepted samples against their share"),
+    "histogram": Kind(_histogram, "confidence of right and of wrong samples"),
+    "ks": Kind(_ks, "cumulative confidence and accuracy, whose largest distance is KS"),
+    "temperature": Kind(_temperature, "temperature against raw confidence"),
+    "loss-surface": Kind(_loss_surface, "losses of a wrong sample over temperature", "nothing"),
+    "loss-curves": Kind(_loss_curves, "the same as curves, with each minimum", "nothing"),
+    "views": Kind(_views, "what each view changes, with paired intervals", FITTED_HERE),
+    "budget": Kind(
+        _budget, "brier, auroc and ece against forward passes, paired intervals", FITTED_HERE
+    ),
+}
