@@ -21,6 +21,7 @@ from rightly.calibrators.proximity import Proximity
 from rightly.calibrators.spline import Spline
 from rightly.calibrators.true_class_probability import TrueClassProbability
 from rightly.calibrators.uncalibrated import Uncalibrated
+from rightly.calibrators.weighed_evidence import WeighedEvidence
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,12 @@ CALIBRATORS: Mapping[str, Method] = {
         CorrectnessRegression,
         "control",
         "the same view evidence, logistic output, cross-entropy on correctness",
+    ),
+    "rightly": Method(
+        WeighedEvidence,
+        "this project",
+        "uses views and rehearsal rows where there are any; caution=0..1 says how much shift to "
+        "expect",
     ),
 }
 

@@ -60,7 +60,7 @@ def add_commands(commands: Any) -> None:
     add.add_argument(
         "cal", help="calibration predictions with labels (.npz, or a folder that collect wrote)"
     )
-    add.add_argument("--method", default="ca_views", help="see: rightly methods")
+    add.add_argument("--method", default="rightly", help="see: rightly methods")
     add.add_argument("--views", help="use only these views, in this order")
     add.add_argument("--seed", type=int, default=0)
     accept = add.add_mutually_exclusive_group()
