@@ -1,6 +1,7 @@
 """What a calibrator may look at. Evidence maps Predictions to one row of numbers per sample."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -72,6 +73,30 @@ def _nearest_others(points: Tensor, count: int) -> Tensor:
     return torch.cat(parts)
 
 
+class Looks(NamedTuple):
+    """Log-odds that the image and each view give to classes, beside the predicted one."""
+
+    own: PerSample  # the image's, of the predicted class
+    same: Features  # each view's, of the predicted class
+    other: Features  # each view's, of the likeliest other class
+    likeliest: Features  # each view's, of its own likeliest class
+
+    def only(self, views: Sequence[int]) -> "Looks":
+        """The same without the other views."""
+        chosen = list(views)
+        return Looks(
+            self.own, self.same[:, chosen], self.other[:, chosen], self.likeliest[:, chosen]
+        )
+
+    def evidence(self) -> Features:
+        """One row of evidence per sample; see `correctness_evidence`."""
+        if not self.same.shape[1]:
+            return self.own[:, None]
+        spread = (self.same - self.same.mean(-1, keepdim=True)).square().mean(-1).sqrt()
+        pooled = [self.own, self.other.amax(-1), spread, self.likeliest.amax(-1)]
+        return torch.cat([torch.stack(pooled, 1), self.same], 1)
+
+
 def correctness_evidence(predictions: Predictions, temperature: float | Tensor = 1.0) -> Features:
     """What speaks for and against the predicted class, in log-odds, with any number of views.
 
@@ -84,16 +109,7 @@ def correctness_evidence(predictions: Predictions, temperature: float | Tensor =
     Logits are divided by the temperature first. Log-odds have no unit, so with a temperature in
     the unit of the logits the evidence does not depend on it.
     """
-    classes = predictions.classes
-    own, _, _ = _log_odds(predictions.logits, classes, temperature)
-    views = predictions.view_logits
-    if views is None:
-        return own[:, None]
-    looks = [_log_odds(views[:, i], classes, temperature) for i in range(views.shape[1])]
-    same, other, any_class = (torch.stack(column, 1) for column in zip(*looks, strict=True))
-    spread = (same - same.mean(-1, keepdim=True)).square().mean(-1).sqrt()
-    pooled = torch.stack([own, other.amax(-1), spread, any_class.amax(-1)], 1)
-    return torch.cat([pooled, same], 1)
+    return looks_at(predictions, temperature).evidence()
 
 
 def correctness_evidence_names(view_names: Sequence[str]) -> tuple[str, ...]:
@@ -103,9 +119,19 @@ def correctness_evidence_names(view_names: Sequence[str]) -> tuple[str, ...]:
     return ("own", "contrary", "spread", "clearest", *view_names)
 
 
-def _log_odds(
-    logits: Logits, classes: Labels, temperature: float | Tensor
-) -> tuple[PerSample, PerSample, PerSample]:
+def looks_at(predictions: Predictions, temperature: float | Tensor = 1.0) -> Looks:
+    """What the image and each of its views say, each in three numbers."""
+    classes, views = predictions.classes, predictions.view_logits
+    own = _log_odds(predictions.logits, classes, temperature)[:, 0]
+    if views is None:
+        nothing = own[:, None][:, :0]
+        return Looks(own, nothing, nothing, nothing)
+    each = [_log_odds(views[:, i], classes, temperature) for i in range(views.shape[1])]
+    same, other, likeliest = torch.stack(each, 2).unbind(1)
+    return Looks(own, same, other, likeliest)
+
+
+def _log_odds(logits: Logits, classes: Labels, temperature: float | Tensor) -> Features:
     """Log-odds of the given classes, of the likeliest other class and of the likeliest of all."""
     parts = []
     for rows in chunks(logits):
@@ -117,8 +143,7 @@ def _log_odds(
         # log(p / (1 - p)); kept off p = 1, which the bounds cut off anyway.
         odds = log_p - (-torch.expm1(log_p.clamp_max(-1e-9))).log()
         parts.append(odds.clamp(-CERTAIN, CERTAIN))
-    same, other, any_class = torch.cat(parts).unbind(1)
-    return same, other, any_class
+    return torch.cat(parts)
 
 
 EVIDENCE: dict[str, Evidence] = {

@@ -3,10 +3,8 @@
 import torch
 
 from rightly.predictions import Predictions
-from rightly.shapes import Labels, PerSampleBool
+from rightly.shapes import Labels
 from rightly.shifts import family
-
-HELD_OUT = 4  # every fourth image judges
 
 
 def views_as_shifted(predictions: Predictions) -> Predictions:
@@ -37,17 +35,15 @@ def families(predictions: Predictions) -> Labels:
     return table[predictions.shift]
 
 
-def held_out_images(predictions: Predictions) -> PerSampleBool:
-    """Marks every fourth image together with all its shifted copies.
+def image_numbers(predictions: Predictions) -> Labels:
+    """A number for each row that it shares with the shifted copies of the same image.
 
     Copies are found by their place among the rows of one shift, which is how they are collected.
     """
     if predictions.shift is None:
-        shift = torch.zeros_like(predictions.classes)
-    else:
-        shift = predictions.shift
-    place = torch.zeros_like(shift)
-    for value in shift.unique().tolist():
-        rows = (shift == value).nonzero().squeeze(-1)
-        place[rows] = torch.arange(rows.shape[0], device=rows.device)
-    return place % HELD_OUT == HELD_OUT - 1
+        return torch.arange(len(predictions), device=predictions.logits.device)
+    numbers = torch.zeros_like(predictions.shift)
+    for value in predictions.shift.unique().tolist():
+        rows = (predictions.shift == value).nonzero().squeeze(-1)
+        numbers[rows] = torch.arange(rows.shape[0], device=rows.device)
+    return numbers

@@ -12,8 +12,7 @@ and lasts better under shifts that were never seen (docs/findings.md). Three thi
   too. How much they count is chosen by leaving out one family of shifts at a time.
 """
 
-from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, fields
 from typing import final
 
 import torch
@@ -23,18 +22,20 @@ from torch.nn import functional
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.global_temperature import likeliest_inverse_temperature
 from rightly.calibrators.logistic import Rows, Solution, solve
-from rightly.calibrators.rehearsal import families, held_out_images, views_as_shifted
+from rightly.calibrators.rehearsal import families, image_numbers, views_as_shifted
 from rightly.calibrators.training import one_thread
-from rightly.evidence import correctness_evidence
+from rightly.evidence import correctness_evidence, correctness_evidence_names
 from rightly.predictions import Predictions
-from rightly.shapes import Labels, PerSample
+from rightly.shapes import Features, Labels, PerSample, PerSampleBool
 
 HELD_BACK = 0.01  # of the mean loss, per squared weight of standardised evidence
 LEAST_HELD_BACK = 10.0  # in samples' worth of loss: what a thousand samples come to
 COSTLY = 0.02  # a view that costs this much accuracy is held back twice as much
 CLASS_HELD_BACK = 4.0  # offsets of half a logit are expected
 SWAPPED = 3.0  # how much views as shifted images count beside the images, at a caution of 1/2
-REHEARSED = (0.0, 0.5, 1.0, 2.0, 4.0)  # the same for rehearsal; the calibration data choose
+REHEARSED = (0.0, 0.5, 1.0, 2.0)  # the same for rehearsal; the calibration data choose
+VIEW = -1  # kind of the rows that show a view instead of an image
+JUDGES = 4  # for that choice every fourth image judges, with all its shifted copies
 
 
 @final
@@ -61,116 +62,118 @@ class WeighedEvidence(Calibrator):
         self.caution = caution
 
     def _fit(self, predictions: Predictions, labels: Labels) -> None:
-        plain = predictions.unshifted()
+        plain, device = predictions.unshifted(), labels.device
         images, truth = predictions[plain], labels[plain]
         inverse = likeliest_inverse_temperature(images.logits, truth)
-        rows = self._rows(predictions, labels, 1 / inverse)
-        held_back = _held_back(images, truth)
-        kinds, judges = families(predictions), held_out_images(predictions)
-        kinds = torch.cat([kinds, torch.full_like(rows.classes[len(kinds) :], -1)])
-        judges = torch.cat([judges, judges[plain][: len(kinds) - len(judges)]])
+        samples = _Samples.of(predictions, labels, 1 / inverse)
+        problem = _Problem(self.caution, _held_back(images, truth), predictions.class_count)
         with one_thread():
-            rehearsed = self._rehearsed(rows, kinds, judges, held_back, predictions.class_count)
-            fitted = self._solved(rows, kinds, rehearsed, held_back, predictions.class_count)
+            rehearsed = problem.best_rehearsed(samples)
+            solution = problem.solved(samples, rehearsed)
         self.learn(
-            inverse=torch.tensor(inverse, dtype=torch.float64),
-            rehearsed=torch.tensor(rehearsed, dtype=torch.float64),
-            bias=fitted.bias,
-            weights=fitted.weights,
-            offsets=fitted.offsets,
+            inverse=torch.tensor(inverse, dtype=torch.float64, device=device),
+            rehearsed=torch.tensor(rehearsed, dtype=torch.float64, device=device),
+            bias=solution.bias.to(device),
+            weights=solution.weights.to(device),
+            offsets=solution.offsets.to(device),
         )
-
-    def _rows(self, predictions: Predictions, labels: Labels, temperature: float) -> Rows:
-        """All rows, followed by the unshifted ones with views in the place of images."""
-        parts = [(predictions, labels)]
-        if predictions.view_logits is not None:
-            plain = predictions.unshifted()
-            parts.append((views_as_shifted(predictions[plain]), labels[plain]))
-        return Rows(
-            torch.cat([correctness_evidence(shown, temperature) for shown, _ in parts]),
-            torch.cat([shown.classes for shown, _ in parts]),
-            torch.cat([shown.classes == truth for shown, truth in parts]),
-            torch.ones(sum(len(shown) for shown, _ in parts), dtype=torch.float64).to(
-                labels.device
-            ),
-        )
-
-    def _rehearsed(
-        self, rows: Rows, kinds: Labels, judges: Tensor, held_back: Tensor, class_count: int
-    ) -> float:
-        """How much rehearsal rows should count, judged on families of shifts left out.
-
-        Unshifted and shifted losses of the judging images count as caution says.
-        """
-        names = [kind for kind in kinds.unique().tolist() if kind > 0]
-        if len(names) < 2:
-            return 1.0
-        best, chosen = float("inf"), 1.0
-        for rehearsed in REHEARSED:
-            plain, shifted = [], []
-            for left_out in names if rehearsed else [None]:
-                fitted_on = ~judges & (kinds != left_out) if left_out else ~judges
-                some = _take(rows, fitted_on)
-                fitted = self._solved(some, kinds[fitted_on], rehearsed, held_back, class_count)
-                plain.append(_loss(fitted, rows, judges & (kinds == 0)))
-                asked = [left_out] if left_out else names
-                shifted += [_loss(fitted, rows, judges & (kinds == kind)) for kind in asked]
-            loss = (1 - self.caution) * _mean(plain) + self.caution * _mean(shifted)
-            if loss < best:
-                best, chosen = loss, rehearsed
-        return chosen
-
-    def _solved(
-        self, rows: Rows, kinds: Labels, rehearsed: float, held_back: Tensor, class_count: int
-    ) -> Solution:
-        n = int((kinds == 0).sum())
-        weight = torch.zeros_like(rows.weight)
-        for group, share in (
-            (kinds == 0, 1 - self.caution),
-            (kinds < 0, SWAPPED * self.caution),
-            (kinds > 0, rehearsed * self.caution),
-        ):
-            weight[group] = share / max(1, int(group.sum()))
-        if not bool(weight.sum() > 0):
-            weight[kinds == 0] = 1.0  # nothing stands for shift
-        weight = weight * (n / weight.sum())
-        scale = max(HELD_BACK * n, LEAST_HELD_BACK)
-        return solve(replace(rows, weight=weight), held_back * scale, CLASS_HELD_BACK, class_count)
 
     def _confidence(self, predictions: Predictions) -> PerSample:
         evidence = correctness_evidence(predictions, self.inverse.reciprocal())
         evidence = evidence[:, : self.weights.shape[0]]  # fitted without views: its own log-odds
-        return (
-            Solution(self.bias, self.weights, self.offsets)
-            .logits(evidence, predictions.classes)
-            .sigmoid()
-        )
+        solution = Solution(self.bias, self.weights, self.offsets)
+        return solution.logits(evidence, predictions.classes).sigmoid()
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """Calibration rows, followed by the unshifted ones with views in the place of images.
+
+    On the CPU, where sums over samples have one order: what is left of predictions is small.
+    """
+
+    evidence: Features
+    classes: Labels
+    correct: PerSampleBool
+    kind: Labels  # 0: an image as it is; a number for a family of shifts; or a view instead
+    image: Labels  # the same for all rows that come from one image
+
+    @staticmethod
+    def of(predictions: Predictions, labels: Labels, temperature: float) -> "_Samples":
+        parts = [(predictions, labels, families(predictions), image_numbers(predictions))]
+        if predictions.view_logits is not None:
+            plain = predictions.unshifted()
+            swapped, image = views_as_shifted(predictions[plain]), parts[0][3][plain]
+            parts.append((swapped, labels[plain], torch.full_like(image, VIEW), image))
+        columns = [
+            [correctness_evidence(shown, temperature) for shown, _, _, _ in parts],
+            [shown.classes for shown, _, _, _ in parts],
+            [shown.classes == truth for shown, truth, _, _ in parts],
+            [kind for _, _, kind, _ in parts],
+            [image for _, _, _, image in parts],
+        ]
+        return _Samples(*(torch.cat(column).cpu() for column in columns))
+
+    def take(self, rows: PerSampleBool) -> "_Samples":
+        return _Samples(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """What is fitted, but for how much rehearsal counts."""
+
+    caution: float
+    held_back: Tensor  # how much more than usual the weight of each column is held back
+    class_count: int
+
+    def solved(self, samples: _Samples, rehearsed: float) -> Solution:
+        kind = samples.kind
+        n = int((kind == 0).sum())
+        weight = torch.zeros(kind.shape[0], dtype=torch.float64)
+        for group, share in (
+            (kind == 0, 1 - self.caution),
+            (kind == VIEW, SWAPPED * self.caution),
+            (kind > 0, rehearsed * self.caution),
+        ):
+            weight[group] = share / max(1, int(group.sum()))
+        if not bool(weight.sum() > 0):
+            weight[kind == 0] = 1.0  # nothing stands for shift
+        rows = Rows(samples.evidence, samples.classes, samples.correct, weight * (n / weight.sum()))
+        scale = max(HELD_BACK * n, LEAST_HELD_BACK)
+        return solve(rows, self.held_back * scale, CLASS_HELD_BACK, self.class_count)
+
+    def best_rehearsed(self, samples: _Samples) -> float:
+        """How much rehearsal should count, judged on families of shifts that were left out.
+
+        Losses of the judging images as they are and under shift count as caution says.
+        """
+        kinds = [kind for kind in samples.kind.unique().tolist() if kind > 0]
+        if len(kinds) < 2:
+            return 1.0  # no family would be left to fit on
+        judging = samples.image % JUDGES == JUDGES - 1
+        fitted_on, judges = samples.take(~judging), samples.take(judging)
+        losses = {}
+        for rehearsed in REHEARSED:
+            plain, shifted = [], []
+            for kind in kinds:
+                solution = self.solved(fitted_on.take(fitted_on.kind != kind), rehearsed)
+                plain.append(_loss(solution, judges.take(judges.kind == 0)))
+                shifted.append(_loss(solution, judges.take(judges.kind == kind)))
+            losses[rehearsed] = (1 - self.caution) * sum(plain) + self.caution * sum(shifted)
+        return min(losses, key=lambda rehearsed: losses[rehearsed])
+
+
+def _loss(solution: Solution, samples: _Samples) -> float:
+    """Mean log loss."""
+    logits = solution.logits(samples.evidence, samples.classes)
+    return float(functional.binary_cross_entropy_with_logits(logits, samples.correct.double()))
 
 
 def _held_back(images: Predictions, labels: Labels) -> Tensor:
-    """How much more than usual the weight of each column is held back."""
-    views = images.view_logits
-    if views is None:
-        return torch.ones(1, dtype=torch.float64, device=labels.device)
+    """1 for most columns, more for views that cost the classifier accuracy."""
+    if images.view_logits is None:
+        return torch.ones(1, dtype=torch.float64)
     own = (images.classes == labels).double().mean()
-    seen = (views.argmax(-1) == labels[:, None]).double().mean(0)
-    pooled = torch.ones(4, dtype=torch.float64, device=labels.device)
-    return torch.cat([pooled, 1 + (own - seen).clamp_min(0) / COSTLY])
-
-
-def _take(rows: Rows, chosen: Tensor) -> Rows:
-    return Rows(
-        rows.evidence[chosen], rows.classes[chosen], rows.correct[chosen], rows.weight[chosen]
-    )
-
-
-def _loss(fitted: Solution, rows: Rows, chosen: Tensor) -> float:
-    """Mean log loss on the chosen rows."""
-    some = _take(rows, chosen)
-    logits = fitted.logits(some.evidence, some.classes)
-    return float(functional.binary_cross_entropy_with_logits(logits, some.correct.double()))
-
-
-def _mean(values: Iterable[float]) -> float:
-    kept = list(values)
-    return sum(kept) / len(kept)
+    seen = (images.view_logits.argmax(-1) == labels[:, None]).double().mean(0)
+    pooled = torch.ones(len(correctness_evidence_names(images.view_names)) - seen.shape[0])
+    return torch.cat([pooled.double(), (1 + (own - seen).clamp_min(0) / COSTLY).cpu()])
