@@ -36,6 +36,10 @@ class Method:
     def needs(self) -> tuple[str, ...]:
         return self.build().needs
 
+    @property
+    def uses(self) -> tuple[str, ...]:
+        return self.build().uses
+
 
 def _learned(evidence: str, loss: str, **options: Any) -> Callable[..., Calibrator]:
     return partial(LearnedTemperature, evidence, loss, **options)

@@ -101,7 +101,7 @@ def chosen_method(asked: str, predictions: Predictions, labels: Labels) -> str:
 
 def _candidates(choice: Choice) -> Table:
     shifted = any(one.shifted is not None for one in choice.judged)
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2))
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
     table.add_column("from the simplest on", no_wrap=True)
     for heading in ("brier ↓", *(("under shift ↓",) if shifted else ()), "above the best", "±"):
         table.add_column(heading, justify="right", no_wrap=True)
