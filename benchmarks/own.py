@@ -1,7 +1,7 @@
 """Measures Rightly's own calibrator against its bars, beside temperature scaling and all others.
 
     python benchmarks/own.py PREDICTIONS --classifiers resnet20,mobilenet \
-        --shifts gaussian_blur,gaussian_noise [--rehearsal FOLDER] [--ranks] [--caution 0.5]
+        --shifts gaussian_blur,gaussian_noise [--rehearsal FOLDER] [--ranks] [--caution 0.3]
 
 PREDICTIONS/CLASSIFIER/{cal,ind,SHIFT}.npz hold predictions and labels, as `rightly.save` writes
 them. FOLDER/CLASSIFIER.npz (see rehearsal.py) holds the same classifier's predictions for
@@ -25,6 +25,7 @@ from rightly.shifts import family
 
 Data = tuple[Predictions, Labels]
 Values = dict[str, dict[str, float]]  # set -> metric -> value
+MEASURED = ("temperature_scaling", "rightly")
 LOWER = {"ece": True, "brier": True, "ks": True, "auroc": False}
 # In distribution: points of ECE, ratio of Brier, points of AUROC; under shift: ratios and points.
 BARS = {
@@ -44,10 +45,10 @@ def main() -> None:
     parser.add_argument("--shifts", required=True)
     parser.add_argument("--rehearsal", type=Path)
     parser.add_argument("--ranks", action="store_true")
-    parser.add_argument("--caution", type=float, default=0.5)
+    parser.add_argument("--caution", type=float, default=0.3)
     chosen = parser.parse_args()
     classifiers, shifts = chosen.classifiers.split(","), chosen.shifts.split(",")
-    rows: dict[str, list[Values]] = {"temperature_scaling": [], "rightly": []}
+    rows: dict[str, list[Values]] = {name: [] for name in MEASURED}
     for name in classifiers:
         folder = chosen.predictions / name
         cal = rightly.load(folder / "cal.npz")
@@ -63,11 +64,10 @@ def main() -> None:
             values = _rehearsed(cal, rehearsal, tests, _caution(chosen))
             rows.setdefault("rightly, rehearsed", []).append(values)
         if chosen.ranks:
-            others = [one for one in rightly.CALIBRATORS if one not in rows]
+            others = [one for one in rightly.CALIBRATORS if one not in MEASURED]
+            for one in others:
+                rows.setdefault(one, []).append({dataset: {} for dataset in tests})
             for row in compare(*cal, tests, others):
-                rows.setdefault(row.calibrator, [])
-                if len(rows[row.calibrator]) < len(rows["rightly"]):
-                    rows[row.calibrator].append({one: {} for one in tests})
                 rows[row.calibrator][-1][row.dataset][row.metric] = row.value
     _print_bars(rows, shifts)
     if chosen.ranks:

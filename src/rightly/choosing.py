@@ -58,7 +58,7 @@ def choose(
     labels: AnyArray,
     candidates: Sequence[str] = CANDIDATES,
     *,
-    caution: float = 0.5,
+    caution: float = 0.3,
     folds: int = FOLDS,
     announce: Announce = lambda message: None,
 ) -> Choice:

@@ -31,8 +31,9 @@ from rightly.shapes import Features, Labels, PerSample, PerSampleBool
 HELD_BACK = 0.01  # of the mean loss, per squared weight of standardised evidence
 LEAST_HELD_BACK = 10.0  # in samples' worth of loss: what a thousand samples come to
 COSTLY = 0.02  # a view that costs this much accuracy is held back twice as much
-CLASS_HELD_BACK = 4.0  # offsets of half a logit are expected
-SWAPPED = 3.0  # how much views as shifted images count beside the images, at a caution of 1/2
+OWN = 0.1  # its own log-odds are held back least: all there is where views say nothing
+CLASS_HELD_BACK = 10.0  # offsets of a third of a logit are expected
+SWAPPED = 3.0  # how much views as shifted images count beside the images, times caution
 REHEARSED = (0.0, 0.5, 1.0, 2.0)  # the same for rehearsal; the calibration data choose
 VIEW = -1  # kind of the rows that show a view instead of an image
 JUDGES = 4  # for that choice every fourth image judges, with all its shifted copies
@@ -55,7 +56,7 @@ class WeighedEvidence(Calibrator):
     weights: Tensor
     offsets: Tensor
 
-    def __init__(self, caution: float = 0.5) -> None:
+    def __init__(self, caution: float = 0.3) -> None:
         super().__init__()
         if not 0 <= caution <= 1:
             raise ValueError(f"caution must lie between 0, no shift expected, and 1, got {caution}")
@@ -170,10 +171,12 @@ def _loss(solution: Solution, samples: _Samples) -> float:
 
 
 def _held_back(images: Predictions, labels: Labels) -> Tensor:
-    """1 for most columns, more for views that cost the classifier accuracy."""
+    """1 for most columns, less for its own log-odds, more for views that cost accuracy."""
+    names = correctness_evidence_names(images.view_names)
+    pooled = torch.ones(len(names) - len(images.view_names), dtype=torch.float64)
+    pooled[0] = OWN
     if images.view_logits is None:
-        return torch.ones(1, dtype=torch.float64)
+        return pooled
     own = (images.classes == labels).double().mean()
     seen = (images.view_logits.argmax(-1) == labels[:, None]).double().mean(0)
-    pooled = torch.ones(len(correctness_evidence_names(images.view_names)) - seen.shape[0])
-    return torch.cat([pooled.double(), (1 + (own - seen).clamp_min(0) / COSTLY).cpu()])
+    return torch.cat([pooled, (1 + (own - seen).clamp_min(0) / COSTLY).cpu()])
