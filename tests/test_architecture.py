@@ -17,7 +17,7 @@ LAYERS = [
     {"weighted"},
     {"intervals"},
     {"rows", "curves"},
-    {"evaluate", "demo", "collecting", "scoring", "landscape"},
+    {"evaluate", "demo", "choosing", "collecting", "scoring", "landscape"},
     {"budget", "fitting", "deploy", "tables", "scale"},
     {"verdicts", "plots", "serving"},
     {"cli"},

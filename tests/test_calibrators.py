@@ -119,14 +119,14 @@ class TestEveryCalibrator:
         wide = Predictions(
             predictions.logits, predictions.view_logits, torch.ones(300, 5), predictions.view_names
         )
-        if "view_logits" in fitted.needs:
+        if "view_logits" in fitted.needs + fitted.uses:
             with pytest.raises(ValueError, match="in this order"):
                 fitted.confidence(turned)
-            with pytest.raises(ValueError, match="needs predictions with view_logits"):
+            with pytest.raises(ValueError, match="view"):
                 fitted.confidence(Predictions(predictions.logits))
         else:
             fitted.confidence(turned)
-        if "features" in fitted.needs:
+        if "features" in fitted.needs + fitted.uses:
             with pytest.raises(ValueError, match="features must have 16 columns"):
                 fitted.confidence(wide)
         else:
@@ -140,7 +140,15 @@ class TestEveryCalibrator:
         else:
             fresh.fit(bare, sample[1])
 
-    def test_only_unshifted_rows_are_fitted(self, name, fitted):
+    def test_what_is_used_but_not_needed_may_be_missing(self, fresh, sample, other):
+        bare = Predictions(sample[0].logits)
+        if fresh.uses and not fresh.needs:
+            fresh.fit(bare, sample[1])
+            alone = fresh.confidence(Predictions(other[0].logits))
+            # What it was fitted without, it does not look at.
+            torch.testing.assert_close(fresh.confidence(other[0]), alone)
+
+    def test_only_unshifted_rows_are_fitted_unless_it_says_so(self, name, fitted):
         predictions, labels = make()
         shifted, wrong = make(seed=5)
         both = rightly.concatenate(
@@ -156,8 +164,8 @@ class TestEveryCalibrator:
             ]
         )
         again = rightly.calibrator(name).fit(both, torch.cat([labels, wrong]))
-        for key, tensor in fitted.learned().items():
-            assert torch.equal(tensor, again.learned()[key]), key
+        same = [torch.equal(x, again.learned()[key]) for key, x in fitted.learned().items()]
+        assert not all(same) if again.uses_shifted_rows else all(same)
 
     def test_rows_that_are_all_shifted_are_refused(self, fresh, sample):
         predictions, labels = sample
@@ -274,7 +282,7 @@ def test_the_registry_stands_in_the_order_of_the_papers_tables():
         "ca_views",
         "ca_ce_views",
     ]
-    assert len(CALIBRATORS) == 23
+    assert len(CALIBRATORS) == 24
 
 
 @pytest.mark.parametrize(
@@ -283,6 +291,7 @@ def test_the_registry_stands_in_the_order_of_the_papers_tables():
         (("spline", {"knots": 1}), "knots"),
         (("proximity", {"variant": "cubes"}), "variant"),
         (("ca_views", {"loss": "focal"}), "loss"),
+        (("rightly", {"caution": 1.5}), "caution"),
     ],
 )
 def test_bad_arguments_are_refused_when_built(arguments, word):

@@ -3,7 +3,16 @@ import pytest
 import torch
 
 from rightly import Predictions
-from rightly.evidence import EVIDENCE, needs_of, retrieved_scores, top_logits, view_scores
+from rightly.evidence import (
+    EVIDENCE,
+    correctness_evidence,
+    correctness_evidence_names,
+    looks_at,
+    needs_of,
+    retrieved_scores,
+    top_logits,
+    view_scores,
+)
 
 ALONE = [name for name in EVIDENCE if name != "retrieved_scores"]
 
@@ -33,7 +42,7 @@ def test_a_constant_added_to_logits_changes_nothing(name, sample):
 @pytest.mark.parametrize("name", EVIDENCE)
 def test_fewer_classes_than_k_are_all_used(name):
     predictions = Predictions([[1.0, 2.0], [0.3, 0.1], [2.0, 1.0], [4.0, 1.0]], np.ones((4, 3, 2)))
-    assert EVIDENCE[name](predictions).shape[1] in (2, 6)
+    assert EVIDENCE[name](predictions).shape[1] in (2, 6, 7)
 
 
 def test_view_scores_by_hand():
@@ -70,6 +79,56 @@ def test_retrieval_finds_the_nearest_others_in_the_batch():
     np.testing.assert_allclose(retrieved_scores(predictions, neighbours=1), expected)
     with pytest.raises(ValueError, match="more than 3 samples"):
         retrieved_scores(predictions[:3])
+
+
+def _log_odds(p):
+    return np.log(p) - np.log1p(-np.asarray(p))
+
+
+def test_correctness_evidence_by_hand():
+    logits = np.log([[0.1, 0.5, 0.4]])
+    views = np.log([[[0.2, 0.3, 0.5], [0.1, 0.8, 0.1]]])
+    rows = correctness_evidence(Predictions.from_log_probabilities(logits, views))
+    same = _log_odds([0.3, 0.8])
+    expected = [_log_odds(0.5), _log_odds(0.5), same.std(), _log_odds(0.8), *same]
+    np.testing.assert_allclose(rows, [expected])
+
+
+def test_correctness_evidence_names_its_columns(sample):
+    predictions = sample[0]
+    names = correctness_evidence_names(predictions.view_names)
+    assert names == ("own", "contrary", "spread", "clearest", "view0", "view1", "view2")
+    assert correctness_evidence(predictions).shape[1] == len(names)
+    bare = Predictions(predictions.logits)
+    assert correctness_evidence_names(()) == ("own",)
+    own = torch.logit(predictions.confidence)[:, None]
+    torch.testing.assert_close(correctness_evidence(bare), own, rtol=1e-4, atol=1e-5)
+
+
+def test_correctness_evidence_has_no_scale(sample):
+    predictions = sample[0]
+    scaled = Predictions(predictions.logits * 3, predictions.view_logits * 3)
+    torch.testing.assert_close(
+        correctness_evidence(predictions), correctness_evidence(scaled, 3.0), rtol=1e-5, atol=1e-5
+    )
+
+
+def test_the_order_of_views_orders_their_columns_and_nothing_else(sample):
+    turned = sample[0].with_views(["view2", "view0", "view1"])
+    rows, moved = correctness_evidence(sample[0]), correctness_evidence(turned)
+    torch.testing.assert_close(moved[:, :4], rows[:, :4])
+    torch.testing.assert_close(moved[:, 4:], rows[:, [6, 4, 5]])
+
+
+def test_evidence_of_some_views_is_that_of_predictions_with_those_views(sample):
+    some = looks_at(sample[0]).only([2, 0]).evidence()
+    assert torch.equal(some, correctness_evidence(sample[0].with_views(["view2", "view0"])))
+
+
+def test_certainty_has_bounds():
+    predictions = Predictions([[1e4, 0.0, 0.0]], [[[-1e4, 0.0, 0.0]]])
+    expected = [[12.0, 0.0, 0.0, 0.0, -12.0]]
+    np.testing.assert_allclose(correctness_evidence(predictions), expected, atol=1e-6)
 
 
 def test_needs_are_known_by_name():

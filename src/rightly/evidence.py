@@ -1,15 +1,18 @@
 """What a calibrator may look at. Evidence maps Predictions to one row of numbers per sample."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from rightly.predictions import Predictions
 from rightly.scaling import chunks
-from rightly.shapes import Features
+from rightly.shapes import Features, Labels, Logits, PerSample
 
 Evidence = Callable[..., Features]
+
+CERTAIN = 12.0  # log-odds of one error in 160,000: no calibration set can tell more
 
 
 def top_logits(predictions: Predictions, k: int = 10) -> Features:
@@ -70,10 +73,84 @@ def _nearest_others(points: Tensor, count: int) -> Tensor:
     return torch.cat(parts)
 
 
+class Looks(NamedTuple):
+    """Log-odds that the image and each view give to classes, beside the predicted one."""
+
+    own: PerSample  # the image's, of the predicted class
+    same: Features  # each view's, of the predicted class
+    other: Features  # each view's, of the likeliest other class
+    likeliest: Features  # each view's, of its own likeliest class
+
+    def only(self, views: Sequence[int]) -> "Looks":
+        """The same without the other views."""
+        chosen = list(views)
+        return Looks(
+            self.own, self.same[:, chosen], self.other[:, chosen], self.likeliest[:, chosen]
+        )
+
+    def evidence(self) -> Features:
+        """One row of evidence per sample; see `correctness_evidence`."""
+        if not self.same.shape[1]:
+            return self.own[:, None]
+        spread = (self.same - self.same.mean(-1, keepdim=True)).square().mean(-1).sqrt()
+        pooled = [self.own, self.other.amax(-1), spread, self.likeliest.amax(-1)]
+        return torch.cat([torch.stack(pooled, 1), self.same], 1)
+
+
+def correctness_evidence(predictions: Predictions, temperature: float | Tensor = 1.0) -> Features:
+    """What speaks for and against the predicted class, in log-odds, with any number of views.
+
+    Columns, as named by `correctness_evidence_names`: the classifier's own log-odds of the class
+    it predicts; then, where there are views, the highest log-odds that any view gives to another
+    class (one view that clearly sees something else says more than their average), the spread of
+    the views' log-odds of the predicted class, the highest log-odds that any view gives to any
+    class (how clear the image is at its best), and each view's log-odds of the predicted class.
+
+    Logits are divided by the temperature first. Log-odds have no unit, so with a temperature in
+    the unit of the logits the evidence does not depend on it.
+    """
+    return looks_at(predictions, temperature).evidence()
+
+
+def correctness_evidence_names(view_names: Sequence[str]) -> tuple[str, ...]:
+    """The columns of `correctness_evidence` for predictions with these views."""
+    if not view_names:
+        return ("own",)
+    return ("own", "contrary", "spread", "clearest", *view_names)
+
+
+def looks_at(predictions: Predictions, temperature: float | Tensor = 1.0) -> Looks:
+    """What the image and each of its views say, each in three numbers."""
+    classes, views = predictions.classes, predictions.view_logits
+    own = _log_odds(predictions.logits, classes, temperature)[:, 0]
+    if views is None:
+        nothing = own[:, None][:, :0]
+        return Looks(own, nothing, nothing, nothing)
+    each = [_log_odds(views[:, i], classes, temperature) for i in range(views.shape[1])]
+    same, other, likeliest = torch.stack(each, 2).unbind(1)
+    return Looks(own, same, other, likeliest)
+
+
+def _log_odds(logits: Logits, classes: Labels, temperature: float | Tensor) -> Features:
+    """Log-odds of the given classes, of the likeliest other class and of the likeliest of all."""
+    parts = []
+    for rows in chunks(logits):
+        z, chosen = logits[rows].double() / temperature, classes[rows, None]
+        two = z.topk(2)
+        first, second = two.values.split(1, -1)
+        other = torch.where(two.indices[:, :1] == chosen, second, first)
+        log_p = torch.cat([z.gather(-1, chosen), other, first], 1) - z.logsumexp(-1, keepdim=True)
+        # log(p / (1 - p)); kept off p = 1, which the bounds cut off anyway.
+        odds = log_p - (-torch.expm1(log_p.clamp_max(-1e-9))).log()
+        parts.append(odds.clamp(-CERTAIN, CERTAIN))
+    return torch.cat(parts)
+
+
 EVIDENCE: dict[str, Evidence] = {
     "top_logits": top_logits,
     "view_scores": view_scores,
     "retrieved_scores": retrieved_scores,
+    "correctness_evidence": correctness_evidence,
 }
 BATCHED = {"retrieved_scores"}  # looks at the other samples of a batch
 

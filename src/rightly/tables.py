@@ -78,6 +78,7 @@ def methods_table() -> Table:
     table.add_column("note", ratio=1)
     for name, entry in CALIBRATORS.items():
         needs = "logits" + "".join(f", {need}" for need in entry.needs)
+        needs += "".join(f" ({use})" for use in entry.uses)
         table.add_row(name, needs, entry.paper, entry.note)
     return table
 

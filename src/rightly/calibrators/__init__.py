@@ -21,6 +21,7 @@ from rightly.calibrators.proximity import Proximity
 from rightly.calibrators.spline import Spline
 from rightly.calibrators.true_class_probability import TrueClassProbability
 from rightly.calibrators.uncalibrated import Uncalibrated
+from rightly.calibrators.weighed_evidence import WeighedEvidence
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,10 @@ class Method:
     @property
     def needs(self) -> tuple[str, ...]:
         return self.build().needs
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        return self.build().uses
 
 
 def _learned(evidence: str, loss: str, **options: Any) -> Callable[..., Calibrator]:
@@ -105,6 +110,12 @@ CALIBRATORS: Mapping[str, Method] = {
         CorrectnessRegression,
         "control",
         "the same view evidence, logistic output, cross-entropy on correctness",
+    ),
+    "rightly": Method(
+        WeighedEvidence,
+        "this project",
+        "uses views and rehearsal rows where there are any; caution=0..1 says how much shift to "
+        "expect",
     ),
 }
 

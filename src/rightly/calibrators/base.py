@@ -49,6 +49,7 @@ class Calibrator(nn.Module, ABC):
     """
 
     needs: tuple[str, ...] = ()  # fields of Predictions without which it cannot work
+    uses: tuple[str, ...] = ()  # fields it looks at where it was fitted with them
     uses_shifted_rows = False
     each_sample_alone = True  # False where the answer depends on the rest of a batch
     decides_early = False  # True where `undecided` may spare some samples their views
@@ -80,12 +81,12 @@ class Calibrator(nn.Module, ABC):
                     f"collect them, or choose a method that does not need {need}"
                 )
         rows = predictions.unshifted()
+        if not rows.any():
+            raise ValueError(
+                "shift must be 0 for some rows to fit on, but every row is shifted: "
+                "add the images as they are"
+            )
         if not self.uses_shifted_rows and not rows.all():
-            if not rows.any():
-                raise ValueError(
-                    "shift must be 0 for some rows to fit on, but every row is shifted: "
-                    "add the images as they are"
-                )
             predictions, known = predictions[rows], known[rows]
         _warn_if_one_sided(predictions.classes == known, self.title)
         self.class_count = None
@@ -96,8 +97,9 @@ class Calibrator(nn.Module, ABC):
             self._fit(predictions, known)
         self.class_count = predictions.class_count
         self.class_names = predictions.class_names
-        self.view_names = predictions.view_names if "view_logits" in self.needs else ()
-        features = predictions.features if "features" in self.needs else None
+        looked_at = self.needs + self.uses
+        self.view_names = predictions.view_names if "view_logits" in looked_at else ()
+        features = predictions.features if "features" in looked_at else None
         self.feature_count = None if features is None else features.shape[1]
         return self
 
@@ -223,7 +225,7 @@ class Calibrator(nn.Module, ABC):
         for need in self.needs:
             if getattr(predictions, need) is None:
                 raise ValueError(f"{self.title} needs predictions with {need}, got none")
-        if "view_logits" in self.needs and predictions.view_names != self.view_names:
+        if self.view_names and predictions.view_names != self.view_names:
             raise ValueError(
                 f"predictions must have the views {list(self.view_names)} in this order, like "
                 f"those {self.title} was fitted on, got {list(predictions.view_names)}: "

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Sequence
 
 from rightly import __version__
-from rightly.cli import applying, calibrating, collecting, deploying, plotting, serving
+from rightly.cli import applying, calibrating, choosing, collecting, deploying, plotting, serving
 from rightly.cli.consoles import ERR, show_warning
 
 
@@ -18,6 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     collecting.add_commands(commands)
     calibrating.add_commands(commands)
+    choosing.add_commands(commands)
     applying.add_commands(commands)
     deploying.add_commands(commands)
     serving.add_commands(commands)

@@ -9,6 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from rightly import tables, verdicts
 from rightly.calibrators import CALIBRATORS, load_calibrator
+from rightly.cli.choosing import chosen_method
 from rightly.cli.consoles import ERR, OUT
 from rightly.demo import TESTS, demo_set
 from rightly.evaluate import (
@@ -60,7 +61,7 @@ def add_commands(commands: Any) -> None:
     add.add_argument(
         "cal", help="calibration predictions with labels (.npz, or a folder that collect wrote)"
     )
-    add.add_argument("--method", default="ca_views", help="see: rightly methods")
+    add.add_argument("--method", default="rightly", help="see: rightly methods; or auto")
     add.add_argument("--views", help="use only these views, in this order")
     add.add_argument("--seed", type=int, default=0)
     accept = add.add_mutually_exclusive_group()
@@ -195,6 +196,7 @@ def compared(
 
 def _fit(chosen: argparse.Namespace) -> None:
     predictions, labels = labelled(chosen.cal, chosen.views)
+    chosen.method = chosen_method(chosen.method, predictions, labels)
     arguments: dict[str, Any] = {"seed": chosen.seed} if is_random(chosen.method) else {}
     if chosen.budget is not None:
         arguments["budget"] = chosen.budget

@@ -39,3 +39,9 @@ def shift(name: str) -> Shift:
     if name not in SHIFTS:
         raise ValueError(f"there is no shift {name!r}; there are {', '.join(SHIFTS)}")
     return SHIFTS[name]
+
+
+def family(name: str) -> str:
+    """The kind of a shift, such as "blur" for "gaussian_blur:3"; another's name is its own kind."""
+    known = SHIFTS.get(name.partition(":")[0])
+    return name if known is None else known.__module__.rpartition(".")[2]

@@ -1,0 +1,169 @@
+"""Measures Rightly's own calibrator against its bars, beside temperature scaling and all others.
+
+    python benchmarks/own.py PREDICTIONS --classifiers resnet20,mobilenet \
+        --shifts gaussian_blur,gaussian_noise [--rehearsal FOLDER] [--ranks] [--caution 0.3]
+
+PREDICTIONS/CLASSIFIER/{cal,ind,SHIFT}.npz hold predictions and labels, as `rightly.save` writes
+them. FOLDER/CLASSIFIER.npz (see rehearsal.py) holds the same classifier's predictions for
+calibration images under synthetic shifts, with the same views. No shift is judged by a calibrator
+that has rehearsed one of its family. --ranks also fits every other registry entry.
+"""
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import rightly
+from rightly.evaluate import TABLE_METRICS, compare, measure
+from rightly.predictions import Predictions
+from rightly.shapes import Labels
+from rightly.shifts import family
+
+Data = tuple[Predictions, Labels]
+Values = dict[str, dict[str, float]]  # set -> metric -> value
+MEASURED = ("temperature_scaling", "rightly")
+LOWER = {"ece": True, "brier": True, "ks": True, "auroc": False}
+# In distribution: points of ECE, ratio of Brier, points of AUROC; under shift: ratios and points.
+BARS = {
+    "rightly": {"ece": 0.5, "brier": 0.95, "auroc": 1.3},
+    "rightly, rehearsed": {"ece": 1.0, "brier": 0.95, "auroc": 1.3},
+}
+SHIFT_BARS = {
+    "rightly": {"ece": 0.85, "brier": 0.90, "auroc": 2.5},
+    "rightly, rehearsed": {"ece": 0.65, "brier": 0.85, "auroc": 3.5},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("predictions", type=Path)
+    parser.add_argument("--classifiers", required=True)
+    parser.add_argument("--shifts", required=True)
+    parser.add_argument("--rehearsal", type=Path)
+    parser.add_argument("--ranks", action="store_true")
+    parser.add_argument("--caution", type=float, default=0.3)
+    chosen = parser.parse_args()
+    classifiers, shifts = chosen.classifiers.split(","), chosen.shifts.split(",")
+    rows: dict[str, list[Values]] = {name: [] for name in MEASURED}
+    for name in classifiers:
+        folder = chosen.predictions / name
+        cal = rightly.load(folder / "cal.npz")
+        tests = {one: rightly.load(folder / f"{one}.npz") for one in ("ind", *shifts)}
+        for method, arguments in (("temperature_scaling", {}), ("rightly", _caution(chosen))):
+            start = time.perf_counter()
+            fitted = rightly.calibrator(method, **arguments).fit(*cal)
+            seconds = time.perf_counter() - start
+            rows[method].append({one: _measured(fitted, test) for one, test in tests.items()})
+            print(f"{name}: {method} fitted in {seconds:.2f} s", flush=True)
+        if chosen.rehearsal:
+            rehearsal = rightly.load(chosen.rehearsal / f"{name}.npz")
+            values = _rehearsed(cal, rehearsal, tests, _caution(chosen))
+            rows.setdefault("rightly, rehearsed", []).append(values)
+        if chosen.ranks:
+            others = [one for one in rightly.CALIBRATORS if one not in MEASURED]
+            for one in others:
+                rows.setdefault(one, []).append({dataset: {} for dataset in tests})
+            for row in compare(*cal, tests, others):
+                rows[row.calibrator][-1][row.dataset][row.metric] = row.value
+    _print_bars(rows, shifts)
+    if chosen.ranks:
+        _print_ranks(rows, shifts)
+
+
+def _caution(chosen: argparse.Namespace) -> dict[str, float]:
+    return {"caution": chosen.caution}
+
+
+def _measured(fitted: rightly.Calibrator, test: Data) -> dict[str, float]:
+    return measure(fitted, *test, TABLE_METRICS)
+
+
+def _rehearsed(cal: Data, rehearsal: Data, tests: dict[str, Data], options: dict) -> Values:
+    """Each test set judged after rehearsing all families of shifts but its own."""
+    shown, truth = rehearsal
+    plain = Predictions(cal[0].logits, cal[0].view_logits, view_names=cal[0].view_names)
+    kinds = [family(shift) for shift in shown.shift_names]
+    values = {}
+    for name, test in tests.items():
+        kept = torch.tensor([False, *(kind != family(name) for kind in kinds)])[shown.shift]
+        joined = rightly.concatenate([plain, shown[kept]])
+        start = time.perf_counter()
+        fitted = rightly.calibrator("rightly", **options).fit(
+            joined, torch.cat([cal[1], truth[kept]])
+        )
+        seconds, weight = time.perf_counter() - start, float(fitted.learned()["rehearsed"])
+        names = sorted({shown.shift_names[i - 1] for i in shown.shift[kept].unique()})
+        print(
+            f"  {name}: rehearsed {', '.join(names)} at {weight:g} in {seconds:.1f} s", flush=True
+        )
+        values[name] = _measured(fitted, test)
+    return values
+
+
+def _print_bars(rows: dict[str, list[Values]], shifts: Sequence[str]) -> None:
+    base = {kind: _mean(rows["temperature_scaling"], sets) for kind, sets in _kinds(shifts)}
+    print(f"\n{'':22}{'in distribution':34}unseen shifts")
+    heads = "   ece  brier     ks  auroc" + "       "
+    print(f"{'':22}{heads}{heads}")
+    for name in ("temperature_scaling", *BARS):
+        if name in rows:
+            means = [_mean(rows[name], sets) for _, sets in _kinds(shifts)]
+            print(f"{name:22}" + "       ".join(_numbers(mean) for mean in means))
+    print("\nagainst temperature scaling: in distribution ece +points, brier ratio, auroc +points;")
+    print("under shift ece ratio, brier ratio, auroc +points; the bar in brackets")
+    for name in BARS:
+        if name not in rows:
+            continue
+        told = []
+        for (kind, sets), bars in zip(_kinds(shifts), (BARS[name], SHIFT_BARS[name]), strict=True):
+            mean, own = _mean(rows[name], sets), base[kind]
+            ece = 100 * (mean["ece"] - own["ece"]) if kind == "ind" else mean["ece"] / own["ece"]
+            found = {
+                "ece": ece,
+                "brier": mean["brier"] / own["brier"],
+                "auroc": 100 * (mean["auroc"] - own["auroc"]),
+            }
+            for metric, value in found.items():
+                reached = value <= bars[metric] if LOWER[metric] else value >= bars[metric]
+                told.append(f"{metric} {value:.3f} ({bars[metric]}{'' if reached else ' MISSED'})")
+        print(f"{name:20} " + "  ".join(told))
+
+
+def _print_ranks(rows: dict[str, list[Values]], shifts: Sequence[str]) -> None:
+    """Mean rank over classifiers, sets and the four metrics, among all registry entries."""
+    names = [name for name in rows if name in rightly.CALIBRATORS]
+    ranks = {}
+    for kind, sets in _kinds(shifts):
+        places = []
+        for i in range(len(rows["rightly"])):
+            for one in sets:
+                for metric, lower in LOWER.items():
+                    values = np.array([rows[name][i][one][metric] for name in names])
+                    places.append(np.argsort(np.argsort(values if lower else -values)) + 1)
+        ranks[kind] = np.mean(places, 0)
+    print(f"\nmean rank among {len(names)}{'in distribution':>25}{'unseen shifts':>16}")
+    for i in np.argsort(ranks["ind"] + ranks["shifts"]):
+        print(f"{names[i]:34}{ranks['ind'][i]:8.2f}{ranks['shifts'][i]:16.2f}")
+
+
+def _kinds(shifts: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
+    return [("ind", ["ind"]), ("shifts", shifts)]
+
+
+def _mean(values: Sequence[Values], sets: Sequence[str]) -> dict[str, float]:
+    return {
+        metric: float(np.mean([one[name][metric] for one in values for name in sets]))
+        for metric in TABLE_METRICS
+    }
+
+
+def _numbers(mean: dict[str, float]) -> str:
+    return " ".join(f"{100 * mean[metric]:6.2f}" for metric in TABLE_METRICS)
+
+
+if __name__ == "__main__":
+    main()

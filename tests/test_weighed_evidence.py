@@ -1,0 +1,182 @@
+"""Rightly's own calibrator: what it learns, from which rows, and with how much caution."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+
+import rightly
+from rightly import Predictions
+from rightly.calibrators.logistic import Rows, solve
+from rightly.calibrators.rehearsal import families, image_numbers, views_as_shifted
+from rightly.shifts import SHIFTS, family
+
+from .conftest import make
+
+RIGHT = 4.0
+
+
+def shaken(n=1500, strength=0.0, seed=0, shift=None, names=()):
+    """Classes with a clear logit, but for noise that also reaches the views; a shift adds more."""
+    g = torch.Generator().manual_seed(seed)
+    labels = torch.randint(0, 10, (n,), generator=g)
+    clear = torch.nn.functional.one_hot(labels, 10) * RIGHT
+    noise = (1 + strength) * torch.randn(n, 10, generator=g)
+    own = clear + noise + torch.randn(n, 10, generator=g)
+    views = clear[:, None] + noise[:, None] + torch.randn(n, 3, 10, generator=g)
+    marks = None if shift is None else np.full(n, shift)
+    predictions = Predictions(2 * own, 2 * views, shift=marks, shift_names=names)
+    return predictions, labels
+
+
+def rehearsing(names=("gaussian_noise:3", "gaussian_blur:3")):
+    parts = [shaken(shift=0, names=names)]
+    parts += [shaken(700, 0.8 + 0.1 * s, 10 + s, s, names) for s in range(1, len(names) + 1)]
+    joined = rightly.concatenate([predictions for predictions, _ in parts])
+    return joined, torch.cat([labels for _, labels in parts])
+
+
+def overconfidence(fitted, predictions, labels):
+    right = predictions.correct(labels).double().mean()
+    return float(fitted.confidence(predictions).mean() - right)
+
+
+def test_rehearsal_lowers_overconfidence_under_a_shift_it_has_not_seen():
+    plain = rightly.calibrator("rightly").fit(*shaken())
+    rehearsed = rightly.calibrator("rightly").fit(*rehearsing())
+    shifted = shaken(strength=0.9, seed=99)
+    assert overconfidence(plain, *shifted) > 0.02
+    assert overconfidence(rehearsed, *shifted) < 0.8 * overconfidence(plain, *shifted)
+
+
+@pytest.mark.parametrize("data", [shaken, rehearsing])
+def test_more_caution_never_raises_confidence_under_shift(data):
+    predictions, labels = data()
+    shifted, _ = shaken(strength=0.9, seed=99)
+    means = [
+        float(
+            rightly.calibrator("rightly", caution=c)
+            .fit(predictions, labels)
+            .confidence(shifted)
+            .mean()
+        )
+        for c in (0.0, 0.25, 0.5, 0.75, 1.0)
+    ]
+    assert means == sorted(means, reverse=True)
+    assert means[0] - means[-1] > 0.002
+
+
+def test_without_views_and_rehearsal_there_is_nothing_to_be_cautious_by():
+    predictions, labels = make()
+    bare = Predictions(predictions.logits)
+    low, high = (
+        rightly.calibrator("rightly", caution=c).fit(bare, labels).confidence(bare)
+        for c in (0.0, 1.0)
+    )
+    torch.testing.assert_close(low, high)
+
+
+def test_the_scale_of_logits_does_not_matter():
+    predictions, labels = make()
+    scaled = Predictions(predictions.logits * 5, predictions.view_logits * 5)
+    once = rightly.calibrator("rightly").fit(predictions, labels)
+    again = rightly.calibrator("rightly").fit(scaled, labels)
+    torch.testing.assert_close(
+        once.confidence(predictions), again.confidence(scaled), atol=1e-4, rtol=0
+    )
+
+
+def test_views_that_agree_raise_confidence():
+    predictions, labels = shaken()
+    fitted = rightly.calibrator("rightly").fit(predictions, labels)
+    own = predictions.logits
+    agreeing = Predictions(own, own[:, None].expand(-1, 3, -1))
+    opposed = Predictions(own, -own[:, None].expand(-1, 3, -1))
+    assert fitted.confidence(agreeing).mean() > fitted.confidence(opposed).mean() + 0.2
+
+
+def test_rows_of_many_more_classes_than_samples_are_fitted():
+    predictions, labels = make(n=80, c=300)
+    fitted = rightly.calibrator("rightly").fit(predictions, labels)
+    assert torch.isfinite(fitted.confidence(make(n=80, c=300, seed=3)[0])).all()
+
+
+def test_views_take_turns_in_the_place_of_the_image():
+    predictions, _ = make(n=5)
+    swapped = views_as_shifted(predictions)
+    for i in range(5):
+        turn = i % 3
+        assert torch.equal(swapped.logits[i], predictions.view_logits[i, turn])
+        assert torch.equal(swapped.view_logits[i, turn], predictions.logits[i])
+        others = [k for k in range(3) if k != turn]
+        assert torch.equal(swapped.view_logits[i, others], predictions.view_logits[i, others])
+
+
+def test_families_and_images_are_told_from_shifts():
+    names = ("gaussian_blur:3", "jpeg:2", "defocus_blur:1", "fog")
+    shift = np.array([0, 0, 1, 1, 2, 2, 3, 4])
+    predictions = Predictions(torch.randn(8, 3), shift=shift, shift_names=names)
+    assert families(predictions).tolist() == [0, 0, 1, 1, 2, 2, 1, 3]
+    assert image_numbers(predictions).tolist() == [0, 1, 0, 1, 0, 1, 0, 0]
+    unnamed = Predictions(torch.randn(3, 3), shift=np.array([0, 1, 2]))
+    assert families(unnamed).tolist() == [0, 1, 2]
+
+
+def test_every_shift_has_a_family():
+    kinds = {family(f"{name}:3") for name in SHIFTS}
+    assert kinds == {"noise", "blur", "colour", "digital", "geometry"}
+    assert family("fog:2") == "fog:2"
+
+
+class TestLogistic:
+    @pytest.fixture
+    def rows(self):
+        g = torch.Generator().manual_seed(0)
+        x = torch.randn(400, 3, generator=g, dtype=torch.float64) * 2 + 1
+        classes = torch.randint(0, 4, (400,), generator=g)
+        score = x[:, 0] - 0.5 * x[:, 1] + 0.5 * classes
+        correct = torch.rand(400, generator=g, dtype=torch.float64) < score.sigmoid()
+        weight = torch.rand(400, generator=g, dtype=torch.float64) + 0.5
+        return Rows(x, classes, correct, weight)
+
+    def test_it_is_solved_as_by_an_independent_minimiser(self, rows):
+        held_back, class_held_back = np.array([1.0, 5.0, 20.0]), 3.0
+        found = solve(rows, torch.tensor(held_back), class_held_back, 4)
+        weight = rows.weight.numpy()
+        share = weight / weight.sum()
+        x = rows.evidence.numpy()
+        centre = share @ x
+        z = (x - centre) / np.sqrt(share @ (x - centre) ** 2)
+        one_hot, truth = np.eye(4)[rows.classes], rows.truth().numpy()
+
+        def loss(p):
+            t = p[0] + z @ p[1:4] + one_hot @ p[4:]
+            penalty = held_back @ p[1:4] ** 2 + class_held_back * (p[4:] ** 2).sum()
+            return weight @ (np.logaddexp(0, t) - truth * t) + penalty / 2
+
+        p = minimize(loss, np.zeros(8), options={"gtol": 1e-8}).x
+        score = z @ p[1:4] + one_hot @ p[4:]
+
+        def stretched(q):
+            t = q[0] + q[1] * score
+            return weight @ (np.logaddexp(0, t) - truth * t)
+
+        q = minimize(stretched, [p[0], 1.0], options={"gtol": 1e-8}).x
+        expected = q[0] + q[1] * score
+        logits = found.logits(rows.evidence, rows.classes)
+        np.testing.assert_allclose(logits, expected, atol=1e-4)
+
+    def test_evidence_that_separates_right_from_wrong_gives_finite_weights(self):
+        x = torch.linspace(-1, 1, 50, dtype=torch.float64)[:, None]
+        rows = Rows(x, torch.zeros(50, dtype=torch.int64), x[:, 0] > 0, torch.ones(50).double())
+        found = solve(rows, torch.zeros(1).double(), 1.0, 1)
+        p = found.logits(x, rows.classes).sigmoid()
+        assert torch.isfinite(found.weights).all() and (p.diff() >= 0).all()
+
+    def test_a_column_that_never_changes_does_no_harm(self, rows):
+        constant = torch.cat([rows.evidence, torch.full((400, 1), 7.0).double()], 1)
+        widened = Rows(constant, rows.classes, rows.correct, rows.weight)
+        held_back = torch.ones(4).double()
+        narrow = solve(rows, held_back[:3], 1.0, 4).logits(rows.evidence, rows.classes)
+        wide = solve(widened, held_back, 1.0, 4).logits(constant, rows.classes)
+        torch.testing.assert_close(narrow, wide)
