@@ -18,8 +18,8 @@ LAYERS = [
     {"intervals"},
     {"rows", "curves"},
     {"evaluate", "demo", "choosing", "collecting", "scoring", "landscape"},
-    {"budget", "fitting", "deploy", "tables", "scale"},
-    {"verdicts", "plots", "serving"},
+    {"budget", "deploy", "tables", "scale"},
+    {"verdicts", "plots", "serving", "fitting"},
     {"cli"},
     {"__main__"},
 ]

@@ -122,3 +122,25 @@ def test_a_curve_needs_views():
         cost_curve(Predictions(predictions.logits), labels)
     with pytest.raises(ValueError, match="method must be one that looks at views"):
         cost_curve(predictions, labels, "spline")
+
+
+def test_a_method_that_can_do_without_views_decides_early_by_itself():
+    predictions, labels = informative()
+    fitted = calibrator("rightly", budget=1.5).fit(predictions, labels)
+    assert fitted.arguments["first"] == "rightly"
+    without = calibrator("rightly").fit(predictions.without_views(), labels)
+    early = ~fitted.undecided(predictions)
+    said, alone = fitted.confidence(predictions), without.confidence(predictions.without_views())
+    assert torch.equal(said[early], alone[early])
+
+
+def test_a_budget_chooses_the_view_that_tells():
+    predictions, labels = informative()
+    noise = torch.randn(len(predictions), 2, 10, generator=torch.Generator().manual_seed(5))
+    views = torch.cat([noise, predictions.view_logits[:, :1]], 1)
+    more = Predictions(predictions.logits, views, view_names=["noise", "hiss", "tells"])
+    fitted = rightly.fit("rightly", more, labels, budget=1.4)
+    assert fitted.view_names == ("tells",)
+    assert fitted.record["passes"] <= 1.45
+    every = rightly.fit("rightly", more, labels, budget=1.4, choose_views=False)
+    assert every.view_names == more.view_names

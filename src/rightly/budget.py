@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from rightly.calibrators import FIRST, calibrator
+from rightly.calibrators import calibrator, first_of
 from rightly.calibrators.cascade import HeldOut, best_band, held_out
 from rightly.calibrators.training import one_thread
+from rightly.calibrators.view_choice import best_views
 from rightly.evaluate import metric
 from rightly.predictions import Predictions, checked_labels
 from rightly.shapes import AnyArray
@@ -31,9 +32,9 @@ class Point:
 def cost_curve(
     predictions: Predictions,
     labels: AnyArray,
-    method: str = "ca_views",
+    method: str = "rightly",
     budgets: Sequence[float] = (),
-    first: str = FIRST,
+    first: str | None = None,
 ) -> list[Point]:
     """Brier score, AUROC and ECE at each budget, on calibration samples not fitted on.
 
@@ -45,8 +46,8 @@ def cost_curve(
     shown, truth = predictions[rows], checked_labels(labels, predictions)[rows]
     if not shown.view_names:
         raise ValueError("a budget is for views, but these predictions have none: collect them")
-    sides = calibrator(first), calibrator(method)
-    if "view_logits" not in sides[1].needs:
+    sides = calibrator(first or first_of(method)), calibrator(method)
+    if not sides[1].looks_at_views:
         raise ValueError(f"method must be one that looks at views, got {method}")
     with torch.no_grad(), one_thread():
         judged = held_out(*sides, shown, truth)
@@ -54,6 +55,22 @@ def cost_curve(
     points = [_point(judged, budget, m) for budget in budgets or default_budgets(m)]
     everywhere = np.ones(len(judged.first), dtype=bool)
     return [*points, _measured(judged, float(m + 1), everywhere, m, (0.0, 1.0))]
+
+
+def views_for_budget(
+    predictions: Predictions, labels: AnyArray, method: str, budget: float
+) -> tuple[str, ...]:
+    """The views, and how many of them, with which a budget buys the lowest squared error.
+
+    Fewer views are cheaper and can be looked at for more images.
+    """
+    order = best_views(predictions, labels, len(predictions.view_names))
+    sets = [order[:count] for count in range(1, len(order) + 1)]
+
+    def error(names: tuple[str, ...]) -> float:
+        return cost_curve(predictions.with_views(names), labels, method, [budget])[0].brier
+
+    return min(sets, key=error)
 
 
 def default_budgets(views: int) -> list[float]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from rightly.budget import views_for_budget
 from rightly.calibrators import Calibrator, calibrator
 from rightly.evaluate import TABLE_METRICS, measure
 from rightly.predictions import Predictions, checked_labels
@@ -18,20 +19,28 @@ def fit(
     threshold: float | None = None,
     accuracy: float | None = None,
     source: Mapping[str, Any] | None = None,
+    budget: float | None = None,
+    choose_views: bool = True,
     **arguments: Any,
 ) -> Calibrator:
     """A fitted calibrator of this method that knows when to accept and where it comes from.
 
     Accept from `threshold` upwards, or from the lowest one whose accepted calibration samples are
     right with this `accuracy`; with neither, there is no threshold. `source` names the classifier,
-    as `rightly.storage.source_of` reads it from what collect wrote.
+    as `rightly.storage.source_of` reads it from what collect wrote. A `budget` in mean forward
+    passes per image chooses among the views and where to look at them; without `choose_views`
+    all of them are looked at there.
     """
     if threshold is not None and accuracy is not None:
         raise ValueError("threshold and accuracy exclude each other: give one of them")
     for name, share in (("threshold", threshold), ("accuracy", accuracy)):
         if share is not None:
             checked_share(name, share)
-    fitted = calibrator(method, **arguments).fit(predictions, labels)
+    built = calibrator(method, budget=budget, **arguments)
+    if budget is not None and choose_views and predictions.view_names:
+        views = views_for_budget(predictions, labels, method, budget)
+        predictions = predictions.with_views(views)
+    fitted = built.fit(predictions, labels)
     return _recorded(fitted, predictions, labels, threshold, accuracy, source)
 
 

@@ -159,6 +159,12 @@ class Predictions:
         order = [self.view_names.index(name) for name in names]
         return self._replaced(view_logits=self.view_logits[:, order], view_names=tuple(names))
 
+    def without_views(self) -> "Predictions":
+        """The same predictions as if no view had been looked at."""
+        kept = {field.name: getattr(self, field.name) for field in fields(self)}
+        del kept["logits"], kept["view_logits"], kept["view_names"]
+        return Predictions.unchecked(self.logits, **kept)
+
     def as_they_are(self) -> "Predictions":
         """The same predictions as of images of their own, whatever shift they were shown under."""
         return self._replaced(shift=None, shift_names=())

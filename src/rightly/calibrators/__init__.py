@@ -46,7 +46,6 @@ def _learned(evidence: str, loss: str, **options: Any) -> Callable[..., Calibrat
 
 
 OURS = "Liu et al., ICML 2025"
-FIRST = "temperature_scaling"  # decides alone where a budget spares the views
 
 CALIBRATORS: Mapping[str, Method] = {
     "uncalibrated": Method(Uncalibrated, "", "the classifier's own confidence"),
@@ -128,20 +127,27 @@ def method(name: str) -> Method:
 
 
 def calibrator(
-    name: str, *, budget: float | None = None, first: str = FIRST, **arguments: Any
+    name: str, *, budget: float | None = None, first: str | None = None, **arguments: Any
 ) -> Calibrator:
     """An unfitted calibrator by its name in the registry.
 
     With a budget, in mean forward passes per image, views are looked at only where the method
-    called `first`, which needs none, is in two minds.
+    called `first`, which needs none, is in two minds: by default the same method without views if
+    it can do without, else temperature scaling.
     """
     built = method(name).build(**arguments)
     if budget is not None:
         built.method = name
+        first = first or first_of(name)
         built = Cascade(calibrator(first), built, budget)
         arguments |= {"budget": budget, "first": first}
     built.method, built.arguments = name, dict(arguments)
     return built
+
+
+def first_of(name: str) -> str:
+    """What decides alone where a budget spares this method its views."""
+    return "temperature_scaling" if "view_logits" in method(name).needs else name
 
 
 def load_calibrator(path: str | os.PathLike[str]) -> Calibrator:

@@ -97,9 +97,8 @@ class Calibrator(nn.Module, ABC):
             self._fit(predictions, known)
         self.class_count = predictions.class_count
         self.class_names = predictions.class_names
-        looked_at = self.needs + self.uses
-        self.view_names = predictions.view_names if "view_logits" in looked_at else ()
-        features = predictions.features if "features" in looked_at else None
+        self.view_names = predictions.view_names if self.looks_at_views else ()
+        features = predictions.features if "features" in self.needs + self.uses else None
         self.feature_count = None if features is None else features.shape[1]
         return self
 
@@ -147,6 +146,10 @@ class Calibrator(nn.Module, ABC):
             temperature.double(),
             keep_class(probabilities, predictions.classes),
         )
+
+    @property
+    def looks_at_views(self) -> bool:
+        return "view_logits" in self.needs + self.uses
 
     @property
     def title(self) -> str:

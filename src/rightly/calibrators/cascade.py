@@ -32,7 +32,7 @@ class Cascade(Calibrator):
         super().__init__()
         if "view_logits" in first.needs:
             raise ValueError(f"first must be a method that needs no views, got {first.title}")
-        if "view_logits" not in second.needs:
+        if not second.looks_at_views:
             raise ValueError(
                 f"budget is for methods that look at views, got {second.title}: leave it out"
             )
@@ -41,7 +41,7 @@ class Cascade(Calibrator):
                 f"budget must be at least 1, the pass over the image itself, got {budget}"
             )
         self.first, self.second, self.budget = first, second, float(budget)
-        self.needs = tuple(dict.fromkeys((*first.needs, *second.needs)))
+        self.needs = tuple(dict.fromkeys((*first.needs, *second.needs, "view_logits")))
         self.uses_shifted_rows = second.uses_shifted_rows
 
     def _fit(self, predictions: Predictions, labels: Labels) -> None:
@@ -49,19 +49,21 @@ class Cascade(Calibrator):
         plain, truth = predictions[rows], labels[rows]
         judged = held_out(self.first, self.second, plain, truth)
         low, high = best_band(judged, (self.budget - 1) / len(predictions.view_names))
-        self.first._fit(plain, truth)
+        shown = predictions if self.first.uses_shifted_rows else plain
+        known = labels if self.first.uses_shifted_rows else truth
+        self.first._fit(shown.without_views(), known)
         self.second._fit(predictions, labels)
         self.learn(band=torch.tensor([low, high], dtype=torch.float64, device=plain.logits.device))
 
     def undecided(self, predictions: Predictions) -> PerSampleBool:
-        sure = self.first._confidence(predictions).double()
+        sure = self.first._confidence(predictions.without_views()).double()
         return (sure >= self.band[0]) & (sure <= self.band[1])
 
     def _confidence(self, predictions: Predictions) -> PerSample:
         return torch.where(
             self.undecided(predictions),
             self.second._confidence(predictions).double(),
-            self.first._confidence(predictions).double(),
+            self.first._confidence(predictions.without_views()).double(),
         )
 
     def _temperature(self, predictions: Predictions) -> PerSample:
@@ -72,7 +74,8 @@ class Cascade(Calibrator):
 
     def _answer(self, predictions: Predictions) -> Answer:
         asked = self.undecided(predictions)
-        first, second = self.first._answer(predictions), self.second._answer(predictions)
+        first = self.first._answer(predictions.without_views())
+        second = self.second._answer(predictions)
         return Answer(
             torch.where(asked, second.confidence.double(), first.confidence.double()),
             torch.where(asked, second.temperature.double(), first.temperature.double()),
@@ -100,9 +103,11 @@ def held_out(
     said = torch.zeros(2, len(correct), dtype=torch.float64)
     halves = split_rows(correct, seed=0, share=0.5)
     for fitted_on, judged in (halves, halves[::-1]):
-        for i, side in enumerate((first, second)):
-            side._fit(predictions[fitted_on], labels[fitted_on])
-            said[i, judged.cpu()] = side._confidence(predictions[judged]).double().cpu()
+        for i, (side, shown) in enumerate(
+            ((first, predictions.without_views()), (second, predictions))
+        ):
+            side._fit(shown[fitted_on], labels[fitted_on])
+            said[i, judged.cpu()] = side._confidence(shown[judged]).double().cpu()
     return HeldOut(said[0].numpy(), said[1].numpy(), correct.cpu().numpy())
 
 

@@ -198,8 +198,6 @@ def _fit(chosen: argparse.Namespace) -> None:
     predictions, labels = labelled(chosen.cal, chosen.views)
     chosen.method = chosen_method(chosen.method, predictions, labels)
     arguments: dict[str, Any] = {"seed": chosen.seed} if is_random(chosen.method) else {}
-    if chosen.budget is not None:
-        arguments["budget"] = chosen.budget
     with ERR.status(f"fitting {chosen.method} on {len(predictions)} predictions"):
         fitted = fit(
             chosen.method,
@@ -208,6 +206,8 @@ def _fit(chosen: argparse.Namespace) -> None:
             threshold=chosen.threshold,
             accuracy=chosen.accuracy,
             source=source_of(chosen.cal),
+            budget=chosen.budget,
+            choose_views=chosen.views is None,
             **arguments,
         )
     fitted.save(chosen.out)
@@ -216,10 +216,10 @@ def _fit(chosen: argparse.Namespace) -> None:
         f"{predictions.class_count} classes, is in {chosen.out}",
         soft_wrap=True,
     )
-    _tell_use(fitted.record)
+    _tell_use(fitted.record, fitted.view_names)
 
 
-def _tell_use(record: Mapping[str, Any]) -> None:
+def _tell_use(record: Mapping[str, Any], views: Sequence[str]) -> None:
     """When the calibrator accepts, and what its views cost."""
     chosen = record["threshold"]
     if chosen is not None:
@@ -231,7 +231,10 @@ def _tell_use(record: Mapping[str, Any]) -> None:
             soft_wrap=True,
         )
     if record["passes"] > 1:
-        OUT.print(f"{record['passes']:.2f} forward passes per image", soft_wrap=True)
+        OUT.print(
+            f"{record['passes']:.2f} forward passes per image, over the views {', '.join(views)}",
+            soft_wrap=True,
+        )
 
 
 def _evaluate(chosen: argparse.Namespace) -> None:

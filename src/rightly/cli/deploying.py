@@ -53,7 +53,7 @@ def add_commands(commands: Any) -> None:
 
     add = commands.add_parser("budget", help="what looking at views costs and what it gains")
     add.add_argument("cal", help="calibration predictions with views and labels")
-    add.add_argument("--method", default="ca_views", help="that looks at the views")
+    add.add_argument("--method", default="rightly", help="that looks at the views")
     add.add_argument("--views", help="use only these views, in this order")
     add.add_argument("--budgets", help="mean forward passes per image, joined by commas")
     add.add_argument("--plot", metavar="FILE", help="draw the curve: .pdf, .svg or .png")
