@@ -19,7 +19,7 @@ LAYERS = [
     {"rows", "curves"},
     {"evaluate", "demo", "collecting", "scoring", "landscape"},
     {"tables", "scale"},
-    {"verdicts", "plots"},
+    {"verdicts", "plots", "report"},
     {"cli"},
     {"__main__"},
 ]
@@ -33,6 +33,7 @@ WITHOUT_TORCH = {
     "rows",
     "curves",
     "plots",
+    "report",
 }
 OPTIONAL = {
     "sklearn",

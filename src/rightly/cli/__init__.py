@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Sequence
 
 from rightly import __version__
-from rightly.cli import applying, calibrating, collecting, plotting
+from rightly.cli import applying, calibrating, collecting, demonstrating, plotting, reporting
 from rightly.cli.consoles import ERR, show_warning
 
 
@@ -20,6 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     calibrating.add_commands(commands)
     applying.add_commands(commands)
     plotting.add_commands(commands)
+    reporting.add_commands(commands)
+    demonstrating.add_commands(commands)
     chosen = parser.parse_args(arguments)
     with warnings.catch_warnings():
         warnings.showwarning = show_warning
