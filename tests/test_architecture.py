@@ -19,7 +19,7 @@ LAYERS = [
     {"rows", "curves"},
     {"evaluate", "demo", "choosing", "collecting", "scoring", "landscape"},
     {"budget", "deploy", "tables", "scale"},
-    {"verdicts", "plots", "serving", "fitting"},
+    {"verdicts", "plots", "report", "serving", "fitting"},
     {"cli"},
     {"__main__"},
 ]
@@ -34,6 +34,7 @@ WITHOUT_TORCH = {
     "rows",
     "curves",
     "plots",
+    "report",
 }
 OPTIONAL = {
     "sklearn",

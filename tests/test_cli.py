@@ -175,12 +175,16 @@ def test_the_command_is_installed():
     assert shown.stdout.strip() == f"rightly {rightly.__version__}"
 
 
-def test_the_demo_fits_everything_and_prints_the_papers_table(capsys):
+def test_the_demo_fits_everything_and_prints_the_papers_table(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert main(["demo"]) == 0
     printed = capsys.readouterr().out
     lines = {line.split()[0]: line.split()[1:] for line in printed.splitlines() if line.strip()}
     for name in rightly.CALIBRATORS:
         assert len(lines[name]) == 12
         assert all(np.isfinite(float(value)) for value in lines[name])
+    page = (tmp_path / "rightly-demo-report.html").read_text()
+    assert str(tmp_path / "rightly-demo-report.html") in printed
+    assert len(page) < 3_000_000
     for title in ("in distribution", "blur", "noise"):
-        assert title in printed
+        assert title in printed and title in page

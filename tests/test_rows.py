@@ -38,7 +38,7 @@ def test_the_reference_is_not_tested_against_itself(rows):
 
 def test_seeds_share_the_interval_of_their_mean():
     rows = compare(
-        *make(), {"a": make(seed=1)}, METHODS, ["brier"], seeds=2, bootstrap=Bootstrap(100)
+        *make(), {"a": make(seed=1)}, METHODS, ["brier"], seeds=2, bootstrap=Bootstrap(200)
     )
     released = [row for row in rows if row.calibrator == "ca_views_released"]
     assert released[0].value != released[1].value

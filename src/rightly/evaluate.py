@@ -1,6 +1,5 @@
 """From calibrators and test sets to numbers: one row a calibrator, test set, metric and seed."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any
@@ -125,6 +124,12 @@ class _Judge:
         return with_intervals(rows, self.values, self.floors, self.reference)
 
 
+def uncalibrated(predictions: Predictions, labels: AnyArray) -> Calibrator:
+    """The classifier's own confidence, as a calibrator for predictions of as many classes."""
+    # Without their shift: a fit needs rows that are not shifted, but this one learns nothing.
+    return calibrator("uncalibrated").fit(Predictions(predictions.logits), labels)
+
+
 def before_and_after(
     fitted: Calibrator,
     dataset: str,
@@ -133,7 +138,7 @@ def before_and_after(
     bootstrap: Bootstrap | None = None,
 ) -> tuple[dict[str, Row], dict[str, Row], dict[str, Row]]:
     """Every metric of the classifier's own confidence, of the calibrated one, and the change."""
-    own = calibrator("uncalibrated").fit(predictions, labels)
+    own = uncalibrated(predictions, labels)
     names, metrics = ("before", "after"), tuple(METRICS)
     said = [scored(one, predictions, labels, metrics) for one in (own, fitted)]
     rows = [
@@ -171,8 +176,7 @@ def reference_among(methods: Sequence[str], bootstrap: Bootstrap) -> str:
             f"reference must be one of the methods compared, {', '.join(methods)}, "
             f"got {reference!r}: add it to them, or choose another"
         )
-    # The least p value is 1 / (1 + resamples), which Holm multiplies by the number of tests.
-    needed = math.ceil((len(methods) - 1) / SIGNIFICANT)
+    needed = intervals.least_resamples(len(methods) - 1, SIGNIFICANT)
     if bootstrap.resamples < needed:
         raise ValueError(
             f"resamples must be at least {needed} to tell {len(methods)} methods apart, "

@@ -8,6 +8,7 @@ errors grow with every redraw, so that plain percentiles often lie above the val
 makes differences paired.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -99,15 +100,21 @@ def range_of(metric: str) -> tuple[float, float]:
 def paired_p(difference: float, resampled: Values) -> float:
     """Two-sided p value of a difference, from the same difference in every resample.
 
-    The share of resamples whose difference strays from the middle of all of them at least as far
-    as the measured one is from 0.
+    The least level at which the difference's own `interval` still holds 0, so that the two never
+    contradict each other.
     """
     known = resampled[~np.isnan(resampled)]
     if np.isnan(difference) or not len(known):
         return float("nan")
-    # A hair of slack, so that methods equal up to rounding do not differ.
-    far = abs(known - known.mean()) >= abs(difference) - 1e-12
-    return float((1 + far.sum()) / (1 + len(known)))
+    if abs(difference) < 1e-12:  # methods that are equal up to rounding do not differ
+        return 1.0
+    strays = (known - np.median(known)) * -np.sign(difference)
+    return float(min(1.0, 2 * (1 + (strays >= abs(difference)).sum()) / (1 + len(known))))
+
+
+def least_resamples(tests: int, level: float) -> int:
+    """How many resamples the smallest of that many p values needs to pass Holm's correction."""
+    return math.ceil(2 * tests / level)
 
 
 def holm(p: Mapping[str, float]) -> dict[str, float]:

@@ -5,7 +5,17 @@ import warnings
 from collections.abc import Sequence
 
 from rightly import __version__
-from rightly.cli import applying, calibrating, choosing, collecting, deploying, plotting, serving
+from rightly.cli import (
+    applying,
+    calibrating,
+    choosing,
+    collecting,
+    demonstrating,
+    deploying,
+    plotting,
+    reporting,
+    serving,
+)
 from rightly.cli.consoles import ERR, show_warning
 
 
@@ -23,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     deploying.add_commands(commands)
     serving.add_commands(commands)
     plotting.add_commands(commands)
+    reporting.add_commands(commands)
+    demonstrating.add_commands(commands)
     chosen = parser.parse_args(arguments)
     with warnings.catch_warnings():
         warnings.showwarning = show_warning

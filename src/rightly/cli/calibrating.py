@@ -1,4 +1,4 @@
-"""Commands that work on stored predictions: compare, rank, fit, evaluate, methods, demo."""
+"""Commands that work on stored predictions: compare, rank, fit, evaluate, methods."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,6 @@ from rightly import tables, verdicts
 from rightly.calibrators import CALIBRATORS, load_calibrator
 from rightly.cli.choosing import chosen_method
 from rightly.cli.consoles import ERR, OUT
-from rightly.demo import TESTS, demo_set
 from rightly.evaluate import (
     TABLE_METRICS,
     TestSets,
@@ -23,9 +22,10 @@ from rightly.evaluate import (
     split_by_shift,
 )
 from rightly.fitting import fit
+from rightly.intervals import least_resamples
 from rightly.metrics import METRICS
 from rightly.predictions import Predictions
-from rightly.rows import Bootstrap, Row, read_json, write_json
+from rightly.rows import SIGNIFICANT, Bootstrap, Row, read_json, write_json
 from rightly.shapes import Labels
 from rightly.storage import load, source_of
 
@@ -89,15 +89,14 @@ def add_commands(commands: Any) -> None:
     add = commands.add_parser("methods", help="what calibrators there are")
     add.set_defaults(run=_methods)
 
-    add = commands.add_parser("demo", help="compare all calibrators on data in the package")
-    add.set_defaults(run=_demo)
-
 
 def _add_bootstrap(add: Any) -> None:
     add.add_argument(
         "--intervals", action=argparse.BooleanOptionalAction, default=True, help="and tests"
     )
-    add.add_argument("--resamples", type=int, default=1000, help="of each test set, for intervals")
+    add.add_argument(
+        "--resamples", type=int, help="of each test set (1000, or more where many tests ask for it)"
+    )
     add.add_argument("--seed", type=int, default=0, help="of the resamples")
 
 
@@ -108,8 +107,7 @@ def _compare(chosen: argparse.Namespace) -> None:
     methods = methods_for(chosen.methods, predictions, tests)
     bootstrap = None
     if chosen.intervals:
-        default = REFERENCE if REFERENCE in methods else methods[0]
-        bootstrap = Bootstrap(chosen.resamples, chosen.seed, chosen.reference or default)
+        bootstrap = bootstrap_for(methods, chosen.resamples, chosen.seed, chosen.reference)
     elif chosen.reference:
         raise ValueError("--reference has no meaning with --no-intervals: leave one of them out")
     rows = compared(predictions, labels, tests, methods, metrics, chosen.seeds, bootstrap)
@@ -120,6 +118,15 @@ def _compare(chosen: argparse.Namespace) -> None:
         verdicts.print_verdicts(rows, OUT, bootstrap.reference, bootstrap)
     if chosen.json:
         write_json(Path(chosen.json), rows, bootstrap)
+
+
+def bootstrap_for(
+    methods: Sequence[str], resamples: int | None, seed: int, reference: str | None = None
+) -> Bootstrap:
+    """Enough resamples to tell these methods from the reference, if not said otherwise."""
+    enough = max(1000, least_resamples(len(methods) - 1, SIGNIFICANT))
+    default = REFERENCE if REFERENCE in methods else methods[0]
+    return Bootstrap(resamples or enough, seed, reference or default)
 
 
 def _rank(chosen: argparse.Namespace) -> None:
@@ -240,7 +247,7 @@ def _tell_use(record: Mapping[str, Any], views: Sequence[str]) -> None:
 def _evaluate(chosen: argparse.Namespace) -> None:
     fitted = load_calibrator(chosen.calibrator)
     loaded = labelled(chosen.test, ",".join(fitted.view_names) or None)
-    bootstrap = Bootstrap(chosen.resamples, chosen.seed) if chosen.intervals else None
+    bootstrap = Bootstrap(chosen.resamples or 1000, chosen.seed) if chosen.intervals else None
     rows: list[Row] = []
     for name, (predictions, labels) in split_by_shift(Path(chosen.test).stem, *loaded).items():
         accuracy = float(predictions.correct(labels).double().mean())
@@ -275,18 +282,6 @@ def _fit_width(table: Any) -> None:
 
 def _methods(chosen: argparse.Namespace) -> None:
     OUT.print(tables.methods_table())
-
-
-def _demo(chosen: argparse.Namespace) -> None:
-    predictions, labels = demo_set("cal")
-    tests = {title: demo_set(name) for name, title in TESTS.items()}
-    OUT.print(
-        f"A ResNet-20 on CIFAR-10: every calibrator fitted on {len(predictions)} predictions, "
-        "tested in distribution and under two shifts.\n"
-    )
-    rows = compared(predictions, labels, tests, list(CALIBRATORS), TABLE_METRICS, 1)
-    tables.print_comparison(rows, OUT)
-    OUT.print("\nAll values times 100; ece uses 25 bins; ↓ lower is better. The best is bold.")
 
 
 def labelled(path: str, views: str | None) -> tuple[Predictions, Labels]:

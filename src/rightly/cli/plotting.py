@@ -12,7 +12,7 @@ from rightly import curves, intervals
 from rightly.calibrators import Calibrator, calibrator, load_calibrator
 from rightly.cli.calibrating import labelled, named_tests, names_in
 from rightly.cli.consoles import ERR, OUT
-from rightly.evaluate import TestSets, is_random, metric, scored, values_of
+from rightly.evaluate import TestSets, is_random, metric, scored, uncalibrated, values_of
 from rightly.landscape import SHOWN, Landscape, landscape, logit_of
 from rightly.metrics import METRICS
 from rightly.predictions import Predictions
@@ -105,7 +105,7 @@ def _fitted(chosen: argparse.Namespace) -> dict[str, Calibrator]:
         found[title] = loaded
     if chosen.calibrator and BEFORE not in found:
         first, labels = next(iter(_tests(chosen).values()))
-        found = {BEFORE: calibrator(BEFORE).fit(first, labels), **found}
+        found = {BEFORE: uncalibrated(first, labels), **found}
     return found
 
 
@@ -244,8 +244,8 @@ def _temperature(chosen: argparse.Namespace) -> Any:
     return grid.flat[0]
 
 
-def _landscapes(true_logits: np.ndarray) -> list[Landscape]:
-    temperatures = np.geomspace(0.25, 5, 81)
+def _landscapes(true_logits: np.ndarray, points: int = 81) -> list[Landscape]:
+    temperatures = np.geomspace(0.25, 5, points)
     return [landscape(name, true_logits, temperatures) for name in SHOWN]
 
 
@@ -253,7 +253,9 @@ def _loss_surface(chosen: argparse.Namespace) -> Any:
     from rightly.plots import grid_of, loss_surface
 
     grid = grid_of(1, 3, height=2.3)
-    for ax, one in zip(grid.flat, _landscapes(logit_of(np.linspace(0.02, 0.43, 60))), strict=True):
+    for ax, one in zip(
+        grid.flat, _landscapes(logit_of(np.linspace(0.02, 0.43, 36)), 41), strict=True
+    ):
         loss_surface(one.title, one.temperature, one.true_probability, one.loss, one.slope, ax)
         ax.label_outer()
     return grid.flat[0]

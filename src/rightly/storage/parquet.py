@@ -167,6 +167,28 @@ def read(path: Path) -> tuple[Predictions, Labels | None]:
         raise ValueError(f"{path}: {error}") from error
 
 
+def image_names(path: Path) -> tuple[list[str], np.ndarray, tuple[str, ...]]:
+    """The name of the image behind each row that `read` gives, the row's shift, shifts' names."""
+    names: list[str] = []
+    numbers = []
+    shards = sorted(path.glob(SHARDS))
+    for shard in shards:
+        try:
+            table = _pyarrow_parquet().read_table(shard, columns=["index", "name", "shift"])
+        except DAMAGE as error:
+            raise _damaged(shard, error) from error
+        names += table["name"].to_pylist()
+        numbers.append(
+            np.stack([_array(table[key].combine_chunks()) for key in ("index", "shift")])
+        )
+    if not numbers:
+        raise ValueError(f"{path} holds no {SHARDS}: collect did not write it")
+    index, shift = np.concatenate(numbers, 1)  # (2, n)
+    order = np.lexsort((index, shift))
+    shifts = tuple(settings_of(shards[0])["shifts"])
+    return [names[i] for i in order], shift[order], shifts
+
+
 def columns_of(shard: Path, settings: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The columns of one shard by name, lists as rows of an array."""
     wanted = ["index", "label", "shift", "logits", *(f"view_{name}" for name in settings["views"])]
