@@ -65,7 +65,8 @@ def words(rows: Sequence[Row], reference: str) -> list[str]:
         if marks and not parts:
             lines.append(f"{metric}: no detectable difference between {reference} and any other")
         elif marks:
-            parts.append(f"{marks.count(ALIKE)} with no detectable difference")
+            if ALIKE in marks:
+                parts.append(f"{marks.count(ALIKE)} with no detectable difference")
             lines.append(f"{metric}, beside {reference}: {', '.join(parts)}")
     return lines
 
