@@ -40,6 +40,14 @@ def test_outside_the_band_nothing_depends_on_the_views():
     assert same[~asked].all() and not same[asked].all()
 
 
+def test_a_method_that_can_do_without_views_needs_them_for_a_budget():
+    predictions, labels = make(n=300)
+    fitted = calibrator("rightly", budget=1.5).fit(predictions, labels)
+    assert fitted.view_names == predictions.view_names
+    with pytest.raises(ValueError, match="view_logits"):
+        fitted.confidence(Predictions(predictions.logits))
+
+
 def test_a_larger_budget_ranks_better_where_views_tell():
     predictions, labels = informative()
     test, truth = informative(seed=1)
