@@ -18,10 +18,11 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 import rightly
+import rightly.cli
 from rightly.evaluate import measure, split_by_shift
 
 VIEWS = ("rotation", "translation", "gaussian_noise")  # digits have no colour to jitter
-METHODS = ("uncalibrated", "temperature_scaling", "ca_views")
+METHODS = ("uncalibrated", "temperature_scaling", "rightly")
 
 
 def digits() -> tuple[Tensor, Tensor]:
@@ -93,9 +94,11 @@ def main() -> None:
             print(f"{method:22} {name:18} {accuracy:9.1%}{told}")
     calibrator.save(out / "calibrator.safetensors")
 
-    # The report goes here once rightly.report is there.
+    page = out / "report.html"
+    files = [str(out / "cal"), "--on", f"test={out / 'test'}", "--method", METHODS[-1]]
+    rightly.cli.main(["report", *files, "--title", "a network for digits", "--out", str(page)])
 
-    print(f"\npredictions and the calibrator are in {out}; for all methods:")
+    print(f"\npredictions, the calibrator and the report are in {out}; for all methods:")
     print(f"rightly compare {out}/cal --on {out}/test")
 
 

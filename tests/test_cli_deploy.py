@@ -144,3 +144,20 @@ def test_a_card_of_a_calibrator_alone_is_printed(place, capsys):
     assert main(["card", str(place / "cal.safetensors"), "--block"]) == 0
     told = capsys.readouterr().out
     assert told.startswith("## Confidence calibration") and "ca_views" in told
+
+
+def test_a_card_measures_each_shift_by_itself(place, tmp_path, capsys):
+    found, labels = small_predictions()
+    shift = torch.arange(400) % 2
+    both = rightly.Predictions(
+        found.logits,
+        found.view_logits,
+        view_names=found.view_names,
+        shift=shift,
+        shift_names=["blur:3"],
+    )
+    rightly.save(tmp_path / "test.npz", both, labels)
+    arguments = [str(place / "cal.safetensors"), "--on", str(tmp_path / "test.npz"), "--block"]
+    assert main(["card", *arguments]) == 0
+    told = capsys.readouterr().out
+    assert "| test | 200 |" in told and "| blur:3 | 200 |" in told

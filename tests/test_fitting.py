@@ -5,8 +5,6 @@ import torch
 
 import rightly
 from rightly import load_calibrator
-from rightly.evaluate import split_by_shift
-from rightly.predictions import Predictions
 
 SOURCE = {"name": "timm:x", "fingerprint": "ab" * 32, "preprocessing": {"size": [32, 32]}}
 
@@ -64,14 +62,3 @@ def test_impossible_thresholds_are_refused(sample, arguments, message):
         labels[sure] = (predictions.classes[sure] + 1) % 10  # the surest of all is wrong
     with pytest.raises(ValueError, match=message):
         rightly.fit("temperature_scaling", predictions, labels, **arguments)
-
-
-def test_test_sets_under_shift_stand_for_themselves(sample):
-    predictions, labels = sample
-    shift = torch.arange(300) % 3
-    both = Predictions(predictions.logits, shift=shift, shift_names=["blur:3", "noise:3"])
-    sets = split_by_shift("test", both, labels)
-    assert list(sets) == ["test", "blur:3", "noise:3"]
-    for shown, truth in sets.values():
-        # `evaluate` compares with the uncalibrated method, which must be fitted there.
-        rightly.calibrator("uncalibrated").fit(shown, truth)

@@ -194,7 +194,7 @@ def cells(browser, selector):
 
 def test_the_page_works_in_a_browser(page):
     path, sets = page
-    fitted = rightly.calibrator("ca_views").fit(*sets["cal"])
+    fitted = rightly.calibrator("rightly").fit(*sets["cal"])
     with chromium() as browser:
         browser.get(path.as_uri())
         assert console_errors(browser) == []

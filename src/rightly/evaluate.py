@@ -199,7 +199,7 @@ def split_by_shift(
             named = len(predictions.shift_names) >= value
             title = predictions.shift_names[value - 1] if named else f"{name} shift {value}"
         rows = predictions.shift == value
-        sets[title] = (predictions[rows].as_they_are(), known[rows])
+        sets[title] = (predictions[rows], known[rows])
     return sets
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from rightly.budget import views_for_budget
 from rightly.calibrators import Calibrator, calibrator
-from rightly.evaluate import TABLE_METRICS, measure
+from rightly.evaluate import TABLE_METRICS, measure, uncalibrated
 from rightly.predictions import Predictions, checked_labels
 from rightly.selective import at_threshold, checked_share, threshold_for_accuracy
 from rightly.shapes import AnyArray
@@ -56,7 +56,7 @@ def _recorded(
     rows = predictions.unshifted()
     shown, truth = predictions[rows], truth[rows]
     correct = shown.correct(truth).cpu().numpy()
-    own = calibrator("uncalibrated").fit(shown, truth)
+    own = uncalibrated(shown, truth)
     record: dict[str, Any] = {
         "classifier": None if source is None else dict(source),
         "calibration": {

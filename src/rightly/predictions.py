@@ -165,10 +165,6 @@ class Predictions:
         del kept["logits"], kept["view_logits"], kept["view_names"]
         return Predictions.unchecked(self.logits, **kept)
 
-    def as_they_are(self) -> "Predictions":
-        """The same predictions as of images of their own, whatever shift they were shown under."""
-        return self._replaced(shift=None, shift_names=())
-
     def to(self, device: str | torch.device) -> "Predictions":
         """The same predictions on another device."""
         tensors = {

@@ -16,7 +16,7 @@ from rightly.demo import TESTS, demo_set
 from rightly.evaluate import TABLE_METRICS
 
 REPORT = "rightly-demo-report.html"
-SHOWN = "ca_views"  # what the report is about
+SHOWN = "rightly"  # what the report is about: the default of fit
 
 
 def add_commands(commands: Any) -> None:

@@ -12,7 +12,7 @@ from rich.progress import track
 from rich.table import Table
 
 from rightly.budget import METRICS, Point, cost_curve
-from rightly.calibrators import Calibrator, calibrator, load_calibrator
+from rightly.calibrators import Calibrator, load_calibrator
 from rightly.cli.calibrating import labelled, names_in
 from rightly.cli.collecting import add_preprocessing, preprocessing_of
 from rightly.cli.consoles import ERR, OUT
@@ -20,7 +20,7 @@ from rightly.deploy import CalibratedClassifier, Deployed, Verdicts, export, ope
 from rightly.deploy.card import Measured, block_of, card_of
 from rightly.deploy.hub import CALIBRATOR, CONFIG
 from rightly.deploy.identity import expected_preprocessing, identity_without_classifier
-from rightly.evaluate import TABLE_METRICS, measure, split_by_shift
+from rightly.evaluate import TABLE_METRICS, measure, split_by_shift, uncalibrated
 from rightly.files import write_whole
 from rightly.images import UnreadableImage
 from rightly.images.folders import pictures_in
@@ -275,7 +275,7 @@ def _measured(path: Path, tests: list[str]) -> list[Measured]:
         name, _, file = item.rpartition("=")
         loaded = labelled(file, ",".join(fitted.view_names) or None)
         for title, (shown, truth) in split_by_shift(name or Path(file).stem, *loaded).items():
-            own = calibrator("uncalibrated").fit(shown, truth)
+            own = uncalibrated(shown, truth)
             correct = shown.correct(truth)
             point = None
             if fitted.threshold is not None:

@@ -277,7 +277,7 @@ def _view_choices(chosen: argparse.Namespace) -> tuple[Predictions, Any, TestSet
     """Calibration data, test sets and the one method that reads views."""
     if not chosen.cal:
         raise ValueError(f"plot {chosen.kind} needs --cal, the predictions to fit on")
-    names = names_in(chosen.methods) or ["ca_views"]
+    names = names_in(chosen.methods) or ["rightly"]
     if len(names) > 1:
         raise ValueError(f"plot {chosen.kind} draws one method, got --methods {chosen.methods}")
     predictions, labels = labelled(chosen.cal, chosen.views)

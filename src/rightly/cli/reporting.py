@@ -33,7 +33,7 @@ def add_commands(commands: Any) -> None:
     add = commands.add_parser("report", help="one HTML page: can this confidence be trusted?")
     add.add_argument("cal", help="calibration predictions with labels (.npz or folder)")
     add.add_argument("--on", action="append", required=True, metavar="[NAME=]FILE", help="test set")
-    add.add_argument("--method", default="ca_views", help="the calibrator the report is about")
+    add.add_argument("--method", default="rightly", help="the calibrator the report is about")
     add.add_argument("--methods", default=",".join(BESIDE), help="calibrators to compare it with")
     add.add_argument("--views", help="use only these views, in this order")
     add.add_argument("--images", metavar="FOLDER", help="where the images that were collected are")

@@ -300,7 +300,7 @@ def source(folder: Path) -> dict[str, Any] | None:
         return None
     settings = settings_of(shards[0])
     return {
-        "name": settings["model"],
-        "fingerprint": settings["model_fingerprint"],
-        "preprocessing": settings["preprocessing"],
+        "name": settings.get("model"),
+        "fingerprint": settings.get("model_fingerprint"),
+        "preprocessing": settings.get("preprocessing"),
     }
