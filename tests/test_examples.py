@@ -37,10 +37,11 @@ def run(*arguments, status=0):
 
 
 @pytest.mark.slow
-def test_digits_goes_from_images_to_a_saved_calibrator(tmp_path):
+def test_digits_goes_from_images_to_a_calibrator_and_a_report(tmp_path):
     said = run(EXAMPLES / "digits.py", "--out", tmp_path)
-    assert "ca_views" in said and "rotation:2" in said
+    assert "rightly " in said and "rotation:2" in said
     assert (tmp_path / "calibrator.safetensors").is_file()
+    assert "<html" in (tmp_path / "report.html").read_text()
     for part in ("cal", "test"):
         assert list((tmp_path / part).glob("part-*.parquet"))
 
