@@ -145,8 +145,9 @@ def parity(
         np.abs(np.log(ours.temperature) - np.log(theirs.temperature)).max()
     )
     # Where two classes are as likely to the last digits, rounding decides between them.
-    likely = theirs.probabilities[np.arange(len(shown)), ours.classes]
-    different = int(np.sum(theirs.probabilities.max(-1) - likely > TOLERANCE))
+    found_there = np.asarray(theirs.probabilities)
+    likely = found_there[np.arange(len(shown)), np.asarray(ours.classes)]
+    different = int(np.sum(found_there.max(-1) - likely > TOLERANCE))
     accepted = 0
     if ours.accept is not None and theirs.accept is not None:
         accepted = int(np.sum(ours.accept != theirs.accept))
