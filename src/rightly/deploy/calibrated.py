@@ -43,9 +43,10 @@ class CalibratedClassifier(nn.Module):
     """A classifier, the views it is asked about and a calibrator, as one module.
 
     The classifier may be a module, a spec such as "timm:resnet50" or a function from images to
-    logits; it stays in evaluation mode. Images are in [0, 1], before normalisation, at the size
-    that the classifier takes. Views are those the calibrator was fitted with; ones that are not
-    Rightly's own come as a mapping from name to function.
+    logits; a module stays in evaluation mode, with its weights channels last. Images are in
+    [0, 1], before normalisation, at the size that the classifier takes. Views are those the
+    calibrator was fitted with; ones that are not Rightly's own come as a mapping from name to
+    function.
     """
 
     def __init__(
@@ -84,7 +85,8 @@ class CalibratedClassifier(nn.Module):
         self.network: Look | None = None
         if isinstance(backend, ModuleBackend) and backend.has_modes:
             self.network = Look(backend.module, self.opened.output, features)
-            self.network.to(backend.device)
+            # Channels last, as pictures come: convolutions are faster so, on CPUs as on GPUs.
+            self.network.to(backend.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.calibrator.to(self.opened.device)
         self.head = Head(calibrator, self.view_names).to(self.opened.device)
         super().train(False)

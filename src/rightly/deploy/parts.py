@@ -73,7 +73,7 @@ class Look(nn.Module):
         first = next((p for p in self.module.parameters() if p.is_floating_point()), None)
         given = given if first is None else given.to(first.dtype)
         if not torch.compiler.is_exporting():
-            # As pictures come: convolutions are faster so, on CPUs as on GPUs.
+            # As the weights are.
             given = given.contiguous(memory_format=torch.channels_last)
         if not self.features:
             return (logits_of(self.module(given), self.output).float(),)
