@@ -18,7 +18,16 @@ from rightly.deploy import export, open_deployed
 from rightly.deploy.onnx_graph import _OfStack, quietly, traced
 from rightly.models import Preprocessing
 
-from .deployment import NAMES, PREPROCESSING, VIEWS, Small, exported, fitted, pictures
+from .deployment import (
+    NAMES,
+    PREPROCESSING,
+    VIEWS,
+    Small,
+    exported,
+    fitted,
+    pictures,
+    predictions,
+)
 
 
 @pytest.fixture(scope="module")
@@ -157,11 +166,10 @@ class TestIdentity:
             model.predict(list(pictures(2)))
 
     def test_views_of_ones_own_come_with_their_functions(self):
-        given, labels = rightly.Predictions, None
-        from .deployment import predictions
-
         found, labels = predictions()
-        own = given(found.logits, found.view_logits[:, :1], view_names=["upside_down"])
+        own = rightly.Predictions(
+            found.logits, found.view_logits[:, :1], view_names=["upside_down"]
+        )
         calibrator = rightly.fit("ca_views", own, labels)
         with pytest.raises(ValueError, match="mapping from each name to a function"):
             CalibratedClassifier(Small(), calibrator, preprocessing=PREPROCESSING)
@@ -177,8 +185,6 @@ class TestIdentity:
 
     def test_a_method_that_looks_at_a_whole_batch_says_so(self):
         from rightly.calibrators.learned_temperature import LearnedTemperature
-
-        from .deployment import predictions
 
         calibrator = LearnedTemperature("retrieved_scores").fit(*predictions())
         with pytest.raises(ValueError, match="looks at a whole batch"):

@@ -85,8 +85,7 @@ def compare(
                 rows += [row._replace(seed=seed) for row in rows if row[0] == name and not row.seed]
                 continue
             announce(name)
-            arguments: dict[str, Any] = {"seed": seed} if is_random(name) else {}
-            fitted = calibrator(name, **arguments).fit(predictions, labels)
+            fitted = fitted_by(name, predictions, labels, seed)
             for dataset, (test, truth) in tests.items():
                 said = scored(fitted, test, truth, metrics)
                 values = values_of(said, metrics)
@@ -201,6 +200,12 @@ def split_by_shift(
         rows = predictions.shift == value
         sets[title] = (predictions[rows], known[rows])
     return sets
+
+
+def fitted_by(name: str, predictions: Predictions, labels: AnyArray, seed: int = 0) -> Calibrator:
+    """A method fitted with its own arguments, and with this seed if it takes one."""
+    arguments: dict[str, Any] = {"seed": seed} if is_random(name) else {}
+    return calibrator(name, **arguments).fit(predictions, labels)
 
 
 def is_random(name: str) -> bool:

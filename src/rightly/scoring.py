@@ -30,8 +30,7 @@ SCORES = {
 
 def scores(fitted: Calibrator, predictions: Predictions) -> dict[str, np.ndarray]:
     """A column for each of SCORES, whatever further views the predictions have."""
-    if fitted.view_names and fitted.view_names != predictions.view_names:
-        predictions = predictions.with_views(fitted.view_names)
+    predictions = fitted.with_its_views(predictions)
     said = (
         predictions.classes,
         fitted.confidence(predictions),

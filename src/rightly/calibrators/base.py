@@ -147,6 +147,13 @@ class Calibrator(nn.Module, ABC):
             keep_class(probabilities, predictions.classes),
         )
 
+    @final
+    def with_its_views(self, predictions: Predictions) -> Predictions:
+        """The predictions with the views that it was fitted on, whatever others they have."""
+        if not self.view_names or predictions.view_names == self.view_names:
+            return predictions
+        return predictions.with_views(self.view_names)
+
     @property
     def looks_at_views(self) -> bool:
         return "view_logits" in self.needs + self.uses

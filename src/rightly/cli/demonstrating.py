@@ -10,10 +10,9 @@ from rightly import report, tables
 from rightly.calibrators import CALIBRATORS
 from rightly.cli.calibrating import bootstrap_for, compared
 from rightly.cli.consoles import ERR, OUT
-from rightly.cli.plotting import fit
 from rightly.cli.reporting import digest, study_of
 from rightly.demo import TESTS, demo_set
-from rightly.evaluate import TABLE_METRICS
+from rightly.evaluate import TABLE_METRICS, fitted_by
 
 REPORT = "rightly-demo-report.html"
 SHOWN = "rightly"  # what the report is about: the default of fit
@@ -45,7 +44,7 @@ def _demo(chosen: argparse.Namespace) -> None:
         predictions,
         labels,
         tests,
-        fit(SHOWN, predictions, labels),
+        fitted_by(SHOWN, predictions, labels),
         rows,
         bootstrap,
         title="a ResNet-20 on CIFAR-10",

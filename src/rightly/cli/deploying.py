@@ -40,6 +40,7 @@ def add_commands(commands: Any) -> None:
     add.add_argument(
         "--images", metavar="FOLDER", help="pictures on which file and torch must agree"
     )
+    add.add_argument("--samples", type=int, default=16, help="how many of them")
     add.add_argument("--output", help="which of several outputs holds the logits")
     add_preprocessing(add)
     add.set_defaults(run=_export)
@@ -84,7 +85,7 @@ def _export(chosen: argparse.Namespace) -> None:
     model = CalibratedClassifier(
         spec, fitted, preprocessing=preprocessing, output=chosen.output, device="cpu"
     )
-    pictures = [] if chosen.images is None else _some_pictures(Path(chosen.images))
+    pictures = [] if chosen.images is None else _some_pictures(Path(chosen.images), chosen.samples)
     with ERR.status(f"exporting {spec} with {fitted.title}"):
         identity = export(model, chosen.out, pictures, size)
     parity = identity["parity"]
@@ -110,7 +111,9 @@ def _told_of_images(
     return preprocessing_of(chosen), size
 
 
-def _some_pictures(folder: Path, count: int = 16) -> list[Any]:
+def _some_pictures(folder: Path, count: int) -> list[Any]:
+    if count < 1:
+        raise ValueError(f"--samples must be at least 1, got {count}")
     files = _files(folder)
     chosen = files[:: max(1, len(files) // count)][:count]
     return [Files(file.parent, [file.name])(0) for file in chosen]

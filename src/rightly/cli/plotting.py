@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from rightly import curves, intervals
-from rightly.calibrators import Calibrator, calibrator, load_calibrator
+from rightly.calibrators import Calibrator, load_calibrator
 from rightly.cli.calibrating import labelled, named_tests, names_in
 from rightly.cli.consoles import ERR, OUT
-from rightly.evaluate import TestSets, is_random, metric, scored, uncalibrated, values_of
+from rightly.evaluate import TestSets, fitted_by, metric, scored, uncalibrated, values_of
 from rightly.landscape import SHOWN, Landscape, landscape, logit_of
 from rightly.metrics import METRICS
 from rightly.predictions import Predictions
@@ -74,7 +74,7 @@ Said = Mapping[tuple[str, str], Scored]  # by test set and calibrator
 def _said(chosen: argparse.Namespace) -> Said:
     tests, calibrators = _tests(chosen), _fitted(chosen)
     return {
-        (dataset, name): scored(fitted, with_own_views(fitted, test), truth, ["brier"])
+        (dataset, name): scored(fitted, fitted.with_its_views(test), truth, ["brier"])
         for dataset, (test, truth) in tests.items()
         for name, fitted in calibrators.items()
     }
@@ -96,7 +96,7 @@ def _fitted(chosen: argparse.Namespace) -> dict[str, Calibrator]:
     found: dict[str, Calibrator] = {}
     if names:
         data = labelled(chosen.cal, chosen.views)
-        found = {name: fit(name, *data, seed=chosen.seed) for name in names}
+        found = {name: fitted_by(name, *data, seed=chosen.seed) for name in names}
     for path in chosen.calibrator:
         loaded = load_calibrator(path)
         title = loaded.title if loaded.title not in found else Path(path).stem
@@ -107,19 +107,6 @@ def _fitted(chosen: argparse.Namespace) -> dict[str, Calibrator]:
         first, labels = next(iter(_tests(chosen).values()))
         found = {BEFORE: uncalibrated(first, labels), **found}
     return found
-
-
-def fit(name: str, predictions: Predictions, labels: Any, seed: int = 0) -> Calibrator:
-    """A calibrator by name, fitted."""
-    arguments: dict[str, Any] = {"seed": seed} if is_random(name) else {}
-    return calibrator(name, **arguments).fit(predictions, labels)
-
-
-def with_own_views(fitted: Calibrator, predictions: Predictions) -> Predictions:
-    """The predictions with the views that a calibrator was fitted on."""
-    if not fitted.view_names or predictions.view_names == fitted.view_names:
-        return predictions
-    return predictions.with_views(fitted.view_names)
 
 
 def _panels(
@@ -235,7 +222,7 @@ def _temperature(chosen: argparse.Namespace) -> Any:
         raw = test.confidence.cpu().numpy()
         bands = {
             name: curves.temperature_band(
-                raw, one.temperature(with_own_views(one, test)).cpu().numpy()
+                raw, one.temperature(one.with_its_views(test)).cpu().numpy()
             )
             for name, one in fitted.items()
             if name != BEFORE
@@ -312,12 +299,12 @@ class _AgainstBase:
             name: intervals.draw(len(test), chosen.resamples, chosen.seed)
             for name, (test, _) in tests.items()
         }
-        self.base = self._measured(fit(BASE, predictions, labels))
+        self.base = self._measured(fitted_by(BASE, predictions, labels))
 
     def _measured(self, fitted: Calibrator) -> dict[tuple[str, str], tuple[float, np.ndarray]]:
         found = {}
         for dataset, (test, truth) in self.tests.items():
-            one = scored(fitted, with_own_views(fitted, test), truth, self.metrics)
+            one = scored(fitted, fitted.with_its_views(test), truth, self.metrics)
             resampled = intervals.replicates(one, self.metrics, self.resamples[dataset])
             for name, value in values_of(one, self.metrics).items():
                 found[dataset, name] = (value, resampled[name])
@@ -345,7 +332,7 @@ def _views(chosen: argparse.Namespace) -> Any:
     if len(choices) > 1:
         choices["all views"] = predictions.view_names
     rows = {
-        title: against.changes(fit(name, predictions.with_views(views), labels, chosen.seed))
+        title: against.changes(fitted_by(name, predictions.with_views(views), labels, chosen.seed))
         for title, views in choices.items()
     }
     grid = grid_of(1, len(tests), height=0.8 + 0.21 * len(rows))
@@ -368,7 +355,7 @@ def _budget(chosen: argparse.Namespace) -> Any:
     steps = [against.changes()]
     for k in range(1, len(predictions.view_names) + 1):
         some = predictions.with_views(predictions.view_names[:k])
-        steps.append(against.changes(fit(name, some, labels, chosen.seed)))
+        steps.append(against.changes(fitted_by(name, some, labels, chosen.seed)))
     grid = grid_of(len(tests), len(BUDGET), height=2.0)
     cost = np.arange(1.0, len(steps) + 1)
     for row, dataset in zip(grid, tests, strict=True):

@@ -15,8 +15,7 @@ from rightly import __version__, report
 from rightly.calibrators import Calibrator
 from rightly.cli.calibrating import bootstrap_for, compared, labelled, named_tests, names_in
 from rightly.cli.consoles import ERR, OUT
-from rightly.cli.plotting import fit
-from rightly.evaluate import TABLE_METRICS, TestSets, before_and_after
+from rightly.evaluate import TABLE_METRICS, TestSets, before_and_after, fitted_by
 from rightly.images import ImageSet, UnreadableImage, open_images
 from rightly.predictions import Predictions
 from rightly.report.study import worst
@@ -61,7 +60,7 @@ def _report(chosen: argparse.Namespace) -> None:
         predictions,
         labels,
         tests,
-        fit(chosen.method, predictions, labels, chosen.seed),
+        fitted_by(chosen.method, predictions, labels, chosen.seed),
         rows,
         bootstrap,
         title=chosen.title,

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, final
@@ -14,11 +15,13 @@ from torch import Tensor, nn
 from rightly.deploy import onnx_graph
 from rightly.deploy.calibrated import CalibratedClassifier
 from rightly.deploy.deployed import KEY, PROGRAM_NOTE, Deployed, DeployedGraph, DeployedProgram
+from rightly.deploy.verdicts import Verdicts
 from rightly.draws import uniforms
 from rightly.files import write_whole
 from rightly.views import blur
 
 SAMPLES = 8
+BATCH = 16  # pictures compared at a time
 TOLERANCE = 1e-4  # in confidence; beyond it something is wrong, not merely rounded
 LARGEST = 2**31 - 1  # bytes that one ONNX file can hold
 
@@ -101,20 +104,13 @@ def _write_program(
                 f"{model.opened.name} cannot be traced: {onnx_graph.root_of(error)}"
             ) from error
 
-    def save(part: Path) -> None:
-        noted = {PROGRAM_NOTE: json.dumps(identity)}
-        # Under another name: torch wants the suffix of the file it writes.
-        with TemporaryDirectory(dir=path.parent) as folder:
-            made = Path(folder) / path.name
-            torch.export.save(program, made, extra_files=noted)
-            if "parity" not in identity:
-                identity["parity"] = parity(model, DeployedProgram(made), shown, real)
-                return save(part)
-            made.replace(part)
-        return None
-
-    with onnx_graph.quietly():
-        write_whole(path, save)
+    # Beside its place under its own name: torch wants the suffix of the file it writes.
+    with onnx_graph.quietly(), TemporaryDirectory(dir=path.parent) as folder:
+        made = Path(folder) / path.name
+        torch.export.save(program, made, extra_files={PROGRAM_NOTE: json.dumps(identity)})
+        identity["parity"] = parity(model, DeployedProgram(made), shown, real)
+        torch.export.save(program, made, extra_files={PROGRAM_NOTE: json.dumps(identity)})
+        made.replace(path)
     return identity
 
 
@@ -135,8 +131,9 @@ def parity(
     model: CalibratedClassifier, found: Deployed, shown: np.ndarray, real: bool
 ) -> dict[str, Any]:
     """The largest differences between a file and torch; refused where they are too large."""
-    images = torch.from_numpy(shown).permute(0, 3, 1, 2)
-    ours, theirs = model.predict(images).numpy(), found.predict(shown)
+    parts = [shown[start : start + BATCH] for start in range(0, len(shown), BATCH)]
+    ours = _joined([model.predict(torch.from_numpy(part).permute(0, 3, 1, 2)) for part in parts])
+    theirs = _joined([found.predict(part) for part in parts])
     apart = {
         name: float(np.abs(getattr(ours, name) - getattr(theirs, name)).max())
         for name in ("confidence", "probabilities")
@@ -162,6 +159,16 @@ def parity(
         **apart,
         "accept_differs": accepted,
     }
+
+
+def _joined(parts: Sequence[Verdicts]) -> Verdicts:
+    """Verdicts about several batches as one, as arrays."""
+    arrays = [part.numpy() for part in parts]
+    joined: dict[str, Any] = {}
+    for field in fields(Verdicts):
+        values = [getattr(part, field.name) for part in arrays]
+        joined[field.name] = None if values[0] is None else np.concatenate(values)
+    return Verdicts(**joined)
 
 
 def _shown(
