@@ -161,3 +161,14 @@ def test_a_card_measures_each_shift_by_itself(place, tmp_path, capsys):
     assert main(["card", *arguments]) == 0
     told = capsys.readouterr().out
     assert "| test | 200 |" in told and "| blur:3 | 200 |" in told
+
+
+def test_export_compares_on_as_many_pictures_as_asked(place, tmp_path, capsys):
+    out = tmp_path / "m.onnx"
+    arguments = ["--model", f"py:{__name__}:small", "--calibrator", str(place / "cal.safetensors")]
+    arguments += ["--images", str(place / "photos"), "--out", str(out)]
+    assert main(["export", *arguments, "--samples", "2"]) == 0
+    assert "on 2 real images" in capsys.readouterr().out
+    assert open_deployed(out).identity["parity"]["images"] == 2
+    assert main(["export", *arguments, "--samples", "0"]) == 2
+    assert "--samples must be at least 1" in capsys.readouterr().err
