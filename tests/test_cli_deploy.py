@@ -172,3 +172,11 @@ def test_export_compares_on_as_many_pictures_as_asked(place, tmp_path, capsys):
     assert open_deployed(out).identity["parity"]["images"] == 2
     assert main(["export", *arguments, "--samples", "0"]) == 2
     assert "--samples must be at least 1" in capsys.readouterr().err
+
+
+def test_fit_says_when_a_threshold_accepts_nothing(tmp_path, capsys):
+    predictions, labels = make(n=200)
+    rightly.save(tmp_path / "cal.npz", predictions, labels)
+    out = ["--threshold", "1.0", "--out", str(tmp_path / "c.safetensors")]
+    assert main(["fit", str(tmp_path / "cal.npz"), "--method", "temperature_scaling", *out]) == 0
+    assert "from 1.0000: none of the calibration samples" in capsys.readouterr().out

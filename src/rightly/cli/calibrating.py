@@ -230,13 +230,16 @@ def _tell_use(record: Mapping[str, Any], views: Sequence[str]) -> None:
     """When the calibrator accepts, and what its views cost."""
     chosen = record["threshold"]
     if chosen is not None:
-        right = "none of which" if chosen["accuracy"] is None else f"{chosen['accuracy']:.2%}"
-        OUT.print(
-            f"accepts confidence from {chosen['threshold']:.4f}: {chosen['coverage']:.1%} of the "
-            f"calibration samples, {right} right (95 % interval {chosen['accuracy_low']:.2%} to "
-            f"{chosen['accuracy_high']:.2%})",
-            soft_wrap=True,
-        )
+        told = f"accepts confidence from {chosen['threshold']:.4f}: "
+        if chosen["accepted"]:
+            told += (
+                f"{chosen['coverage']:.1%} of the calibration samples, {chosen['accuracy']:.2%} "
+                f"right (95 % interval {chosen['accuracy_low']:.2%} to "
+                f"{chosen['accuracy_high']:.2%})"
+            )
+        else:
+            told += "none of the calibration samples"
+        OUT.print(told, soft_wrap=True)
     if record["passes"] > 1:
         OUT.print(
             f"{record['passes']:.2f} forward passes per image, over the views {', '.join(views)}",
