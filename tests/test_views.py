@@ -18,6 +18,7 @@ from rightly.draws import PRIME, gaussians, residues, uniforms
 from rightly.views import (
     VIEWS,
     _colour_matrix,
+    autocontrast,
     blur,
     color_jitter,
     gaussian_noise,
@@ -26,7 +27,9 @@ from rightly.views import (
     random_erasing,
     rotation,
     rotation_90,
+    sharpen,
     translation,
+    translation_back,
     view,
     zoom,
 )
@@ -212,6 +215,24 @@ def test_translation_moves_right_and_down() -> None:
     assert torch.equal(translation(images)[:, :, 3, 6:], images[:, :, 1, :-6])
 
 
+@pytest.mark.parametrize("size", [(32, 32), (40, 67)])
+def test_translation_back_moves_left_and_up(size: tuple[int, int]) -> None:
+    images = photos(2, *size)
+    down, right = (round(0.1 * side) for side in size)
+    pixels = images.numpy()
+    mirrored = pixels[:, :, -2 : -2 - down : -1]  # the last row itself is not seen twice
+    pixels = np.concatenate([pixels[:, :, down:], mirrored], 2)
+    mirrored = pixels[..., -2 : -2 - right : -1]
+    expected = np.concatenate([pixels[..., right:], mirrored], 3)
+    assert np.array_equal(translation_back(images).numpy(), expected)
+
+
+def test_translation_back_is_translation_seen_from_the_other_corner() -> None:
+    images = photos(2, 45, 61)
+    turned = images.flip(2, 3)
+    assert torch.equal(translation_back(images), translation(turned).flip(2, 3))
+
+
 def test_zoom_keeps_the_middle_where_it_is() -> None:
     ramp = torch.linspace(0, 1, 50).expand(1, 3, 50, 50)
     expected = 0.5 + 0.8 * (ramp - 0.5)
@@ -226,6 +247,40 @@ def test_blur_is_a_gaussian_filter(size: tuple[int, int]) -> None:
         images.double().numpy(), (0, 0, sigma, sigma), mode="reflect", truncate=8
     )
     assert np.abs(blur(images).numpy() - expected).max() < 1e-6
+
+
+@pytest.mark.parametrize("size", [(32, 32), (224, 160)])
+def test_sharpen_adds_what_a_gaussian_filter_takes_away(size: tuple[int, int]) -> None:
+    images = photos(2, *size)
+    sigma = max(0.7, min(size) / 60)
+    pixels = images.double().numpy()
+    soft = ndimage.gaussian_filter(pixels, (0, 0, sigma, sigma), mode="reflect", truncate=8)
+    expected = np.clip(pixels + (pixels - soft), 0, 1)
+    assert np.abs(sharpen(images).numpy() - expected).max() < 2e-6
+    assert np.abs(expected - pixels).max() > 0.05
+
+
+@pytest.mark.parametrize("contrast", [1, 0.3, 0.02])  # the last would be stretched too far
+def test_autocontrast_spans_two_deviations_about_the_mean(contrast: float) -> None:
+    images = contrast * photos(4, 33, 47) + 0.4 * (1 - contrast)
+    for image, seen in zip(images.double().numpy(), autocontrast(images).numpy(), strict=True):
+        low, high = image.mean() - 2 * image.std(), image.mean() + 2 * image.std()
+        assert (high - low < 0.05) == (contrast == 0.02)
+        expected = np.interp(image, [low, max(high, low + 0.05)], [0, 1])
+        assert np.abs(seen - expected).max() < 1e-5
+
+
+def test_autocontrast_sees_through_fog_and_weak_light() -> None:
+    images = photos()
+    clear = autocontrast(images)
+    assert torch.allclose(autocontrast(0.3 * images + 0.6), clear, atol=1e-5)
+    assert torch.allclose(autocontrast(0.2 * images), clear, atol=1e-5)
+
+
+def test_autocontrast_of_a_flat_image_is_flat() -> None:
+    seen = autocontrast(torch.full((1, 3, 32, 32), 0.7))
+    assert seen.isfinite().all()
+    assert seen.amax() - seen.amin() < 1e-6
 
 
 def test_gaussian_noise_has_its_stated_deviation_and_no_pattern() -> None:
