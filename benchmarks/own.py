@@ -1,14 +1,15 @@
 """Measures Rightly's own calibrator against its bars, beside temperature scaling and all others.
 
     python benchmarks/own.py PREDICTIONS --classifiers resnet20,mobilenet \
-        --shifts gaussian_blur,gaussian_noise [--rehearsal FOLDER] [--ranks] [--caution 0.3] \
-        [--boosting]
+        --shifts gaussian_blur,gaussian_noise [--rehearsal FOLDER [--strict]] [--ranks] \
+        [--caution 0.5] [--views hflip,translation] [--boosting]
 
 PREDICTIONS/CLASSIFIER/{cal,ind,SHIFT}.npz hold predictions and labels, as `rightly.save` writes
 them. FOLDER/CLASSIFIER.npz (see rehearsal.py) holds the same classifier's predictions for
 calibration images under synthetic shifts, with the same views. No shift is judged by a calibrator
-that has rehearsed one of its family. --ranks also fits every other registry entry; --boosting also
-measures what the calibrator began from, gradient boosting on much more evidence.
+that has rehearsed it, with --strict none that has rehearsed one like it (any blur for a blur).
+--shifts all takes every set that lies there. --ranks also fits every other registry entry;
+--boosting also measures what the calibrator began from, gradient boosting on much more evidence.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from rightly.evaluate import TABLE_METRICS, compare, measure
 from rightly.metrics import METRICS
 from rightly.predictions import Predictions
 from rightly.shapes import Labels
-from rightly.shifts import family
+from rightly.shifts import SHIFTS
 
 Data = tuple[Predictions, Labels]
 Values = dict[str, dict[str, float]]  # set -> metric -> value
@@ -50,16 +51,22 @@ def main() -> None:
     parser.add_argument("--classifiers", required=True)
     parser.add_argument("--shifts", required=True)
     parser.add_argument("--rehearsal", type=Path)
+    parser.add_argument("--strict", action="store_true")
+    parser.add_argument("--views")
     parser.add_argument("--ranks", action="store_true")
-    parser.add_argument("--caution", type=float, default=0.3)
+    parser.add_argument("--caution", type=float, default=0.5)
     parser.add_argument("--boosting", action="store_true")
     chosen = parser.parse_args()
     classifiers, shifts = chosen.classifiers.split(","), chosen.shifts.split(",")
+    if shifts == ["all"]:
+        files = (chosen.predictions / classifiers[0]).glob("*.npz")
+        shifts = sorted({file.stem for file in files} - {"cal", "ind"})
+    views = chosen.views.split(",") if chosen.views else None
     rows: dict[str, list[Values]] = {name: [] for name in MEASURED}
     for name in classifiers:
         folder = chosen.predictions / name
-        cal = rightly.load(folder / "cal.npz")
-        tests = {one: rightly.load(folder / f"{one}.npz") for one in ("ind", *shifts)}
+        cal = _loaded(folder / "cal.npz", views)
+        tests = {one: _loaded(folder / f"{one}.npz", views) for one in ("ind", *shifts)}
         for method, arguments in (("temperature_scaling", {}), ("rightly", _caution(chosen))):
             start = time.perf_counter()
             fitted = rightly.calibrator(method, **arguments).fit(*cal)
@@ -69,8 +76,8 @@ def main() -> None:
         if chosen.boosting:
             rows.setdefault("boosting", []).append(_boosted(cal, tests))
         if chosen.rehearsal:
-            rehearsal = rightly.load(chosen.rehearsal / f"{name}.npz")
-            values = _rehearsed(cal, rehearsal, tests, _caution(chosen))
+            rehearsal = _loaded(chosen.rehearsal / f"{name}.npz", views)
+            values = _rehearsed(cal, rehearsal, tests, _caution(chosen), chosen.strict)
             rows.setdefault("rightly, rehearsed", []).append(values)
         if chosen.ranks:
             others = [one for one in rightly.CALIBRATORS if one not in MEASURED]
@@ -81,6 +88,11 @@ def main() -> None:
     _print_bars(rows, shifts)
     if chosen.ranks:
         _print_ranks(rows, shifts)
+
+
+def _loaded(path: Path, views: Sequence[str] | None) -> Data:
+    predictions, labels = rightly.load(path)
+    return (predictions.with_views(views) if views else predictions), labels
 
 
 def _caution(chosen: argparse.Namespace) -> dict[str, float]:
@@ -136,26 +148,36 @@ def _much_evidence(predictions: Predictions, temperature: torch.Tensor) -> np.nd
     return torch.cat(columns, 1).numpy()
 
 
-def _rehearsed(cal: Data, rehearsal: Data, tests: dict[str, Data], options: dict) -> Values:
-    """Each test set judged after rehearsing all families of shifts but its own."""
+def _rehearsed(
+    cal: Data, rehearsal: Data, tests: dict[str, Data], options: dict, strict: bool
+) -> Values:
+    """Each test set judged after rehearsing all shifts but its own, or all but those like it."""
     shown, truth = rehearsal
+    like = _module if strict else _kind
     plain = Predictions(cal[0].logits, cal[0].view_logits, view_names=cal[0].view_names)
-    kinds = [family(shift) for shift in shown.shift_names]
+    kinds = [like(shift) for shift in shown.shift_names]
     values = {}
     for name, test in tests.items():
-        kept = torch.tensor([False, *(kind != family(name) for kind in kinds)])[shown.shift]
+        kept = torch.tensor([False, *(kind != like(name) for kind in kinds)])[shown.shift]
         joined = rightly.concatenate([plain, shown[kept]])
         start = time.perf_counter()
         fitted = rightly.calibrator("rightly", **options).fit(
             joined, torch.cat([cal[1], truth[kept]])
         )
         seconds, weight = time.perf_counter() - start, float(fitted.learned()["rehearsed"])
-        names = sorted({shown.shift_names[i - 1] for i in shown.shift[kept].unique()})
-        print(
-            f"  {name}: rehearsed {', '.join(names)} at {weight:g} in {seconds:.1f} s", flush=True
-        )
+        count = len(shown.shift[kept].unique())
+        print(f"  {name}: rehearsed {count} shifts at {weight:g} in {seconds:.1f} s", flush=True)
         values[name] = _measured(fitted, test)
     return values
+
+
+def _kind(name: str) -> str:
+    return name.partition(":")[0]
+
+
+def _module(name: str) -> str:
+    known = SHIFTS.get(_kind(name))
+    return name if known is None else known.__module__
 
 
 def _print_bars(rows: dict[str, list[Values]], shifts: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """Collects rehearsal rows that go with the stored CIFAR-10 predictions.
 
-    python benchmarks/rehearsal.py CIFAR10 PREDICTIONS CLASSIFIER OUT [--images 2000] \
-        [--shifts gaussian_noise:3,gaussian_blur:3,jpeg:4,brightness:4]
+    python benchmarks/rehearsal.py CIFAR10 PREDICTIONS CLASSIFIER OUT [--images 2500] \
+        [--shifts all:4] [--device cuda]
 
 What `rightly collect --shifts` does, with two differences: the images are those of
 PREDICTIONS/CLASSIFIER/cal.npz, found by what the classifier says about them, and the views are
@@ -21,21 +21,19 @@ from torch import Tensor, nn
 
 import rightly
 from rightly.predictions import Predictions
-from rightly.shifts import shift
+from rightly.shifts import SHIFTS, shift
 from rightly.views import VIEWS
-
-DEFAULT = "gaussian_noise:3,gaussian_blur:3,jpeg:4,brightness:4"
 
 
 def rotation(images: Tensor) -> Tensor:
     cos, sin = math.cos(math.radians(15)), math.sin(math.radians(15))
-    turn = torch.tensor([[[cos, -sin, 0.0], [sin, cos, 0.0]]]).expand(len(images), -1, -1)
+    turn = images.new_tensor([[[cos, -sin, 0.0], [sin, cos, 0.0]]]).expand(len(images), -1, -1)
     grid = F.affine_grid(turn, list(images.shape), align_corners=False)
     return F.grid_sample(images, grid, align_corners=False)
 
 
 def blur(images: Tensor) -> Tensor:
-    bell = (-0.5 * (torch.arange(-2.0, 3) / 0.7).square()).exp()
+    bell = (-0.5 * (torch.arange(-2.0, 3, device=images.device) / 0.7).square()).exp()
     bell = bell / bell.sum()
     kernel = (bell[:, None] * bell).repeat(3, 1, 1, 1)
     return F.conv2d(F.pad(images, (2,) * 4, mode="reflect"), kernel, groups=3)
@@ -56,31 +54,32 @@ def main() -> None:
     parser.add_argument("predictions", type=Path)
     parser.add_argument("classifier")
     parser.add_argument("out", type=Path)
-    parser.add_argument("--images", type=int, default=2000)
-    parser.add_argument("--shifts", default=DEFAULT)
+    parser.add_argument("--images", type=int, default=2500)
+    parser.add_argument("--shifts", default="all:4")
+    parser.add_argument("--device", default="cpu")
     chosen = parser.parse_args()
-    spec = importlib.util.spec_from_file_location("cifar10", chosen.cifar10 / "cifar10.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = kit(chosen.cifar10)
     pixels, labels = module.images("test")
-    images = torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 255
-    model = module.classifier(chosen.classifier)
+    images = torch.from_numpy(pixels).permute(0, 3, 1, 2).float().div(255).to(chosen.device)
+    model = module.classifier(chosen.classifier).to(chosen.device)
     stored, _ = rightly.load(chosen.predictions / chosen.classifier / "cal.npz")
-    found = torch.cdist(stored.logits, _said(model, images)).argmin(1)[: chosen.images]
-    names = chosen.shifts.split(",")
+    found = torch.cdist(stored.logits, said(model, images).cpu()).argmin(1)[: chosen.images]
+    kind, _, severity = chosen.shifts.partition(":")
+    every = [f"{name}:{severity}" for name in SHIFTS]
+    names = every if kind == "all" else chosen.shifts.split(",")
     logits, views, numbers = [], [], []
     for number, name in enumerate(names, start=1):
         kind, _, severity = name.partition(":")
         for rows in found.split(200):
             shifted = shift(kind)(images[rows], int(severity), 0)
-            logits.append(_said(model, shifted))
-            looks = [_said(model, OF_THE_FILES[view](shifted)) for view in stored.view_names]
+            logits.append(said(model, shifted))
+            looks = [said(model, OF_THE_FILES[view](shifted)) for view in stored.view_names]
             views.append(torch.stack(looks, 1))
             numbers += [number] * len(rows)
         print(f"{name} done", flush=True)
     predictions = Predictions(
-        torch.cat(logits),
-        torch.cat(views),
+        torch.cat(logits).cpu(),
+        torch.cat(views).cpu(),
         view_names=stored.view_names,
         shift=np.array(numbers),
         shift_names=names,
@@ -89,9 +88,18 @@ def main() -> None:
     rightly.save(chosen.out, predictions, np.tile(labels[found.numpy()], len(names)))
 
 
+def kit(folder: Path):
+    """The module cifar10.py of that folder."""
+    spec = importlib.util.spec_from_file_location("cifar10", folder / "cifar10.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 @torch.inference_mode()
-def _said(model: nn.Module, images: Tensor) -> Tensor:
-    return torch.cat([model(some) for some in images.split(32)])
+def said(model: nn.Module, images: Tensor) -> Tensor:
+    """Logits; small batches are fastest on a CPU."""
+    return torch.cat([model(some) for some in images.split(1000 if images.is_cuda else 32)])
 
 
 if __name__ == "__main__":

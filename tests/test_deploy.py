@@ -27,6 +27,7 @@ from .deployment import (
     fitted,
     pictures,
     predictions,
+    rehearsed,
 )
 
 
@@ -453,10 +454,15 @@ class TestGraft:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CALIBRATORS)
+@pytest.mark.parametrize("name", [*CALIBRATORS, "rightly, rehearsed"])
 def test_every_calibrator_says_the_same_in_a_graph(name):
-    arguments = {"epochs": 3} if name == "true_class_probability" else {}
-    model = CalibratedClassifier(Small(), fitted(name, threshold=0.5, **arguments))
+    if name == "rightly, rehearsed":
+        calibrator = rehearsed()
+        assert calibrator.starts.shape[0]  # hidden units are in the graph too
+    else:
+        arguments = {"epochs": 3} if name == "true_class_probability" else {}
+        calibrator = fitted(name, threshold=0.5, **arguments)
+    model = CalibratedClassifier(Small(), calibrator, preprocessing=PREPROCESSING)
     images = list(pictures(30, seed=8))
     said = model.predict(images).numpy()
     logits = torch.randn(8, 4)

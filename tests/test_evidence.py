@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
 import torch
+from scipy.special import log_softmax
 
 from rightly import Predictions
 from rightly.evidence import (
+    CERTAIN,
     EVIDENCE,
+    class_evidence,
     correctness_evidence,
     correctness_evidence_names,
     looks_at,
@@ -13,6 +16,8 @@ from rightly.evidence import (
     top_logits,
     view_scores,
 )
+
+from .conftest import make
 
 ALONE = [name for name in EVIDENCE if name != "retrieved_scores"]
 
@@ -136,3 +141,14 @@ def test_needs_are_known_by_name():
     assert needs_of("top_logits") == ()
     with pytest.raises(ValueError, match="evidence must be one of top_logits"):
         needs_of("tea_leaves")
+
+
+def test_class_evidence_is_log_probabilities_of_image_and_views():
+    predictions, _ = make(n=20)
+    found = class_evidence(predictions, 2.0).numpy()
+    own = log_softmax(predictions.logits.numpy() / 2, -1)
+    views = log_softmax(predictions.view_logits.numpy() / 2, -1).clip(-CERTAIN).mean(1)
+    np.testing.assert_allclose(found[:, :10], own.clip(-CERTAIN), atol=1e-5)
+    np.testing.assert_allclose(found[:, 10:], views, atol=1e-5)
+    bare = Predictions(predictions.logits)
+    np.testing.assert_allclose(class_evidence(bare, 2.0).numpy(), found[:, :10])

@@ -7,9 +7,10 @@ from scipy.optimize import minimize
 
 import rightly
 from rightly import Predictions
+from rightly.calibrators.hidden_units import FAR, HiddenUnits
 from rightly.calibrators.logistic import Rows, solve
-from rightly.calibrators.rehearsal import families, image_numbers, views_as_shifted
-from rightly.shifts import SHIFTS, family
+from rightly.calibrators.rehearsal import image_numbers, shift_kinds, views_as_shifted
+from rightly.shifts import REHEARSAL
 
 from .conftest import make
 
@@ -112,20 +113,86 @@ def test_views_take_turns_in_the_place_of_the_image():
         assert torch.equal(swapped.view_logits[i, others], predictions.view_logits[i, others])
 
 
-def test_families_and_images_are_told_from_shifts():
-    names = ("gaussian_blur:3", "jpeg:2", "defocus_blur:1", "fog")
+def test_kinds_and_images_are_told_from_shifts():
+    names = ("gaussian_blur:3", "jpeg:2", "gaussian_blur:1", "fog")
     shift = np.array([0, 0, 1, 1, 2, 2, 3, 4])
     predictions = Predictions(torch.randn(8, 3), shift=shift, shift_names=names)
-    assert families(predictions).tolist() == [0, 0, 1, 1, 2, 2, 1, 3]
+    assert shift_kinds(predictions).tolist() == [0, 0, 1, 1, 2, 2, 1, 3]
     assert image_numbers(predictions).tolist() == [0, 1, 0, 1, 0, 1, 0, 0]
     unnamed = Predictions(torch.randn(3, 3), shift=np.array([0, 1, 2]))
-    assert families(unnamed).tolist() == [0, 1, 2]
+    assert shift_kinds(unnamed).tolist() == [0, 1, 2]
 
 
-def test_every_shift_has_a_family():
-    kinds = {family(f"{name}:3") for name in SHIFTS}
-    assert kinds == {"noise", "blur", "colour", "digital", "geometry"}
-    assert family("fog:2") == "fog:2"
+class TestHiddenUnits:
+    def test_they_are_what_numpy_makes_of_them(self):
+        columns = torch.randn(50, 4, dtype=torch.float64) * 3 + 1
+        columns[:, 3] = 7.0  # never changes
+        units = HiddenUnits.drawn(columns, 6)
+        x = columns.numpy()
+        spread = x.std(0)
+        spread[3] = 1.0
+        z = np.clip((x - x.mean(0)) / spread, -FAR, FAR) @ units.directions.numpy()
+        z = z + units.starts.numpy()
+        np.testing.assert_allclose(units(columns).numpy()[:, :4], x)
+        np.testing.assert_allclose(units(columns).numpy()[:, 4:], z / (1 + np.exp(-z)), rtol=1e-10)
+
+    def test_far_out_nothing_new_is_claimed(self):
+        columns = torch.randn(50, 3, dtype=torch.float64)
+        units = HiddenUnits.drawn(columns, 5)
+        far, farther = (units(torch.full((1, 3), x).double())[:, 3:] for x in (1e3, 1e6))
+        assert torch.equal(far, farther)
+
+    def test_they_are_drawn_alike_each_time(self):
+        columns = torch.randn(50, 3, dtype=torch.float64)
+        once, again = (HiddenUnits.drawn(columns, 5)(columns) for _ in range(2))
+        assert torch.equal(once, again)
+
+    @pytest.mark.parametrize(("kinds", "used"), [(3, False), (4, True)])
+    def test_it_takes_several_kinds_of_shifts_to_use_them(self, kinds, used):
+        fitted = rightly.calibrator("rightly").fit(*rehearsing(REHEARSAL[:kinds]))
+        assert bool(fitted.starts.shape[0]) == used
+        assert 0 < float(fitted.learned()["rehearsed"]) <= 1
+
+    def test_severities_of_one_kind_are_one_kind(self):
+        names = tuple(f"gaussian_noise:{severity}" for severity in range(1, 6))
+        fitted = rightly.calibrator("rightly").fit(*rehearsing(names))
+        assert not fitted.starts.shape[0]
+
+    def test_they_are_saved_and_forgotten_at_the_next_fit(self, tmp_path):
+        data = rehearsing(REHEARSAL[:4])
+        fitted = rightly.calibrator("rightly").fit(*data)
+        fitted.save(tmp_path / "c.safetensors")
+        loaded = rightly.load_calibrator(tmp_path / "c.safetensors")
+        shown, _ = shaken(seed=5)
+        assert torch.equal(loaded.confidence(shown), fitted.confidence(shown))
+        once = rightly.calibrator("rightly").fit(*shaken()).confidence(shown)
+        assert torch.equal(fitted.fit(*shaken()).confidence(shown), once)
+
+    def test_they_fit_what_no_straight_line_can(self):
+        """Two columns that speak for the class together and against it apart."""
+        g = torch.Generator().manual_seed(0)
+        x = torch.randn(4000, 2, generator=g, dtype=torch.float64)
+        correct = torch.rand(4000, generator=g).double() < (2 * x[:, 0] * x[:, 1]).sigmoid()
+        classes, ones = torch.zeros(4000, dtype=torch.int64), torch.ones(4000).double()
+        squares = []
+        for columns in (x, HiddenUnits.drawn(x, 60)(x)):
+            rows = Rows(columns, classes, correct, ones)
+            found = solve(rows, torch.ones(columns.shape[1]).double(), 1.0, 1)
+            p = found.logits(columns, classes).sigmoid()
+            squares.append(float((p - correct.double()).square().mean()))
+        assert squares[0] > 0.24 and squares[1] < 0.18
+
+    def test_hundreds_of_classes_are_not_given_a_column_each(self):
+        names = REHEARSAL[:4]
+        parts, truth = [], []
+        for s in range(5):
+            predictions, labels = make(n=120, c=100, seed=s)
+            marks = {"shift": np.full(120, s), "shift_names": names}
+            parts.append(Predictions(predictions.logits, predictions.view_logits, **marks))
+            truth.append(labels)
+        fitted = rightly.calibrator("rightly").fit(rightly.concatenate(parts), torch.cat(truth))
+        assert fitted.directions.shape[0] == 4 + 3  # evidence of correctness with three views
+        assert torch.isfinite(fitted.confidence(parts[0])).all()
 
 
 class TestLogistic:

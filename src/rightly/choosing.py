@@ -1,9 +1,9 @@
 """Which calibrator to use, by the calibration data alone.
 
 Every candidate is fitted on some images and judged on others, by the squared error of its
-confidence. Where there are images under synthetic shifts, these judge too, and no candidate has
-then seen that family of shifts. The simplest candidate wins that is not worse than the best by
-more than one standard error of their difference.
+confidence. Where there are images under synthetic shifts, these judge too: with the images, some
+kinds of shifts are left out of each fit, and only those judge it. The simplest candidate wins that
+is not worse than the best by more than one standard error of their difference.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from rightly.calibrators import CALIBRATORS, Calibrator, calibrator, method
-from rightly.calibrators.rehearsal import families, image_numbers
+from rightly.calibrators import CALIBRATORS, calibrator, method
+from rightly.calibrators.rehearsal import image_numbers, shift_kinds
 from rightly.predictions import Predictions, checked_labels
-from rightly.shapes import AnyArray, Labels
+from rightly.shapes import AnyArray
 
 # From the simplest on.
 CANDIDATES = (
@@ -58,7 +58,7 @@ def choose(
     labels: AnyArray,
     candidates: Sequence[str] = CANDIDATES,
     *,
-    caution: float = 0.3,
+    caution: float = 0.5,
     folds: int = FOLDS,
     announce: Announce = lambda message: None,
 ) -> Choice:
@@ -79,29 +79,22 @@ def choose(
     ]
     if not able:
         raise ValueError(f"candidates must be some of {', '.join(CALIBRATORS)} that can be fitted")
+    fold = image_numbers(predictions) % folds
+    kind = shift_kinds(predictions)
+    judging = (kind == 0) | (kind % folds == fold)
     losses = {}
     for name in able:
         announce(name)
-        losses[name] = _losses(name, predictions, known, folds)
-    return _chosen(losses, families(predictions).cpu().numpy(), caution)
-
-
-def _losses(name: str, predictions: Predictions, labels: Labels, folds: int) -> np.ndarray:
-    """Squared error of each row, by a calibrator that saw neither its image nor such a shift."""
-    kind, fold = families(predictions), image_numbers(predictions) % folds
-    confidence = torch.zeros(len(predictions), dtype=torch.float64)
-    for out in range(folds):
-        seen = fold != out
-        everywhere: Calibrator | None = None
-        for value in kind.unique().tolist():
-            judged = (fold == out) & (kind == value)
-            if not judged.any():
-                continue
-            if everywhere is None or everywhere.uses_shifted_rows:
-                rows = seen & ((kind != value) | (kind == 0))
-                everywhere = calibrator(name).fit(predictions[rows], labels[rows])
-            confidence[judged.cpu()] = everywhere.confidence(predictions[judged]).cpu()
-    return (confidence - (predictions.classes == labels).double().cpu()).square().numpy()
+        confidence = torch.zeros(len(predictions), dtype=torch.float64)
+        for out in range(folds):
+            seen = (fold != out) & ((kind == 0) | (kind % folds != out))
+            judged = judging & (fold == out)
+            if judged.any():
+                fitted = calibrator(name).fit(predictions[seen], known[seen])
+                confidence[judged.cpu()] = fitted.confidence(predictions[judged]).cpu()
+        squares = (confidence - (predictions.classes == known).double().cpu()).square()
+        losses[name] = squares[judging.cpu()].numpy()
+    return _chosen(losses, kind[judging].cpu().numpy(), caution)
 
 
 def _chosen(losses: dict[str, np.ndarray], kind: np.ndarray, caution: float) -> Choice:
@@ -127,7 +120,7 @@ def _chosen(losses: dict[str, np.ndarray], kind: np.ndarray, caution: float) -> 
 
 
 def _parts(kind: np.ndarray, caution: float) -> list[tuple[np.ndarray, float]]:
-    """Rows that judge together, and their weight: the images as they are, then each family."""
+    """Rows that judge together, and their weight: the images as they are, then each shift."""
     values = [value for value in np.unique(kind).tolist() if value]
     if not values:
         return [(kind == 0, 1.0)]

@@ -73,6 +73,27 @@ def _nearest_others(points: Tensor, count: int) -> Tensor:
     return torch.cat(parts)
 
 
+def class_evidence(predictions: Predictions, temperature: float | Tensor = 1.0) -> Features:
+    """Log-probabilities of every class: the image's own, then the mean of its views' if any.
+
+    They tell which classes compete, and so what may have happened to an image: noise makes
+    another class likely than blur does. For few classes; they are not worth a column each where
+    there are hundreds.
+    """
+    own = _log_probabilities(predictions.logits, temperature)
+    views = predictions.view_logits
+    if views is None:
+        return own
+    total = torch.zeros_like(own)
+    for view in range(views.shape[1]):
+        total = total + _log_probabilities(views[:, view], temperature)
+    return torch.cat([own, total / views.shape[1]], 1)
+
+
+def _log_probabilities(logits: Logits, temperature: float | Tensor) -> Features:
+    return (logits.double() / temperature).log_softmax(-1).clamp_min(-CERTAIN)
+
+
 class Looks(NamedTuple):
     """Log-odds that the image and each view give to classes, beside the predicted one."""
 

@@ -4,7 +4,7 @@ import torch
 
 from rightly.predictions import Predictions
 from rightly.shapes import Labels
-from rightly.shifts import family
+from rightly.shifts import kind
 
 
 def views_as_shifted(predictions: Predictions) -> Predictions:
@@ -23,15 +23,15 @@ def views_as_shifted(predictions: Predictions) -> Predictions:
     return Predictions.unchecked(logits, view_logits=swapped, view_names=predictions.view_names)
 
 
-def families(predictions: Predictions) -> Labels:
-    """A number for the family of each row's shift: 0 for images as they are, then 1, 2, ..."""
+def shift_kinds(predictions: Predictions) -> Labels:
+    """A number for the kind of each row's shift: 0 for images as they are, then 1, 2, ..."""
     if predictions.shift is None:
         return torch.zeros_like(predictions.classes)
     names = predictions.shift_names
     last = int(predictions.shift.max())
-    kinds = [family(names[i]) if i < len(names) else f"shift {i + 1}" for i in range(last)]
-    numbers = {kind: k for k, kind in enumerate(dict.fromkeys(kinds), start=1)}
-    table = torch.tensor([0, *(numbers[kind] for kind in kinds)], device=predictions.shift.device)
+    kinds = [kind(names[i]) if i < len(names) else f"shift {i + 1}" for i in range(last)]
+    numbers = {name: k for k, name in enumerate(dict.fromkeys(kinds), start=1)}
+    table = torch.tensor([0, *(numbers[name] for name in kinds)], device=predictions.shift.device)
     return table[predictions.shift]
 
 

@@ -25,7 +25,7 @@ from rightly.collecting import VIEWS, Plan, Report, collect_into
 from rightly.images import LAYOUTS, ImageSet, open_images
 from rightly.models import KNOWN, Preprocessing, open_model
 from rightly.scale import Cluster, Collecting, collect_with
-from rightly.shifts import SHIFTS
+from rightly.shifts import REHEARSAL, SHIFTS
 from rightly.storage.parquet import Store
 from rightly.views import VIEWS as ALL_VIEWS
 
@@ -41,7 +41,11 @@ def add_commands(commands: Any) -> None:
     add.add_argument("--split", help="of a data set that has several")
     add.add_argument("--severity", type=int, help="of CIFAR-10-C")
     add.add_argument("--views", default=",".join(VIEWS), help=f"of {', '.join(ALL_VIEWS)}")
-    add.add_argument("--shifts", default="", help=f"NAME or NAME:1..5, of {', '.join(SHIFTS)}")
+    add.add_argument(
+        "--shifts",
+        default="",
+        help=f"NAME or NAME:1..5, of {', '.join(SHIFTS)}; or rehearsal, for {', '.join(REHEARSAL)}",
+    )
     add.add_argument("--features", action="store_true", help="keep penultimate features")
     add.add_argument("-b", "--batch-size", type=int, default=256)
     add.add_argument(
@@ -68,7 +72,7 @@ def add_commands(commands: Any) -> None:
 def _collect(chosen: argparse.Namespace) -> None:
     plan = Plan(
         tuple(names_in(chosen.views)),
-        tuple(names_in(chosen.shifts)),
+        REHEARSAL if chosen.shifts == "rehearsal" else tuple(names_in(chosen.shifts)),
         chosen.features,
         chosen.precision,
         chosen.dtype,

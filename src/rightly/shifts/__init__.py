@@ -32,6 +32,17 @@ SHIFTS: dict[str, Shift] = {
     "posterise": posterise,
     "sketch": sketch,
 }
+# What to rehearse: different in kind, and strong enough to make a classifier err.
+REHEARSAL = (
+    "gaussian_noise:4",
+    "gaussian_blur:4",
+    "contrast:4",
+    "saturation:4",
+    "posterise:4",
+    "jpeg:4",
+    "rotation:4",
+    "zoom_out:4",
+)
 
 
 def shift(name: str) -> Shift:
@@ -41,7 +52,6 @@ def shift(name: str) -> Shift:
     return SHIFTS[name]
 
 
-def family(name: str) -> str:
-    """The kind of a shift, such as "blur" for "gaussian_blur:3"; another's name is its own kind."""
-    known = SHIFTS.get(name.partition(":")[0])
-    return name if known is None else known.__module__.rpartition(".")[2]
+def kind(name: str) -> str:
+    """What happens to images, however badly: "gaussian_blur" for "gaussian_blur:3"."""
+    return name.partition(":")[0]
