@@ -32,7 +32,7 @@ from rightly.collecting.decoding import AHEAD, STEP
 from rightly.images import ImageSet, open_images
 from rightly.images.imagenet import wnids
 from rightly.models import Preprocessing, open_model
-from rightly.shifts import SHIFTS
+from rightly.shifts import REHEARSAL, SHIFTS
 from rightly.storage.parquet import Store
 from rightly.views import VIEWS
 
@@ -877,6 +877,14 @@ def run(tmp_path, model, *others, out="preds"):
         coloured(root, 12)
     given = ["collect", "--model", model, "--images", str(root), "--out", str(tmp_path / out)]
     return main([*given, *others])
+
+
+def test_a_rehearsal_can_be_asked_for_by_name(tmp_path, own):
+    assert run(tmp_path, own(), "--views", "hflip", "--shifts", "rehearsal", "--size", "32") == 0
+    found, _ = rightly.load(tmp_path / "preds")
+    assert found.shift_names == REHEARSAL
+    assert set(REHEARSAL) == {f"{name.partition(':')[0]}:4" for name in REHEARSAL}
+    assert found.shift.unique().tolist() == list(range(len(REHEARSAL) + 1))
 
 
 def test_the_command_takes_what_the_function_takes(tmp_path, own):

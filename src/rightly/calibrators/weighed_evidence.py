@@ -9,10 +9,9 @@ and lasts better under shifts that were never seen (docs/findings.md). Four thin
   and what it says there differs from shift to shift.
 - Views stand in for shifted images, in exchange with the image itself.
 - Rehearsal: rows of the calibration data that show images under synthetic shifts stand in instead
-  where there are any. How much they count is chosen by leaving out one family at a time.
-- Hidden units: what evidence means depends on what happened to the image, and rehearsal rows show
-  enough of that to weigh curved functions of it. They are used where, again on families of shifts
-  that were left out, they beat the straight ones.
+  where there are any. How much they count is chosen by leaving out some kinds of shifts.
+- Hidden units: what evidence means depends on what happened to the image, and rows of several
+  kinds of shifts show enough of that to weigh curved functions of it.
 """
 
 from collections.abc import Sequence
@@ -42,8 +41,8 @@ UNITS = 256
 UNIT_HELD_BACK = 500.0  # in samples' worth of loss
 FEW_KINDS = 4  # of shifts: fewer teach hidden units those alone
 FEW_CLASSES = 32  # up to here hidden units see every class
-SWAPPED = 0.5  # how much views as shifted images count beside the images, at caution 1/2
-REHEARSED = (0.2, 0.3, 0.4)  # the same for rehearsal; the calibration data choose
+SWAPPED = 3 / 7  # how much views as shifted images count beside the images, at caution 1/2
+REHEARSED = (0.3, 0.4, 0.5)  # the same for rehearsal; the calibration data choose
 VIEW = -1  # kind of the rows that show a view instead of an image
 JUDGES = 4  # for that choice every fourth image judges, with all its shifted copies
 JUDGED = 30_000  # rows are enough for it
@@ -139,7 +138,7 @@ class _Samples:
     columns: Features
     classes: Labels
     correct: PerSampleBool
-    kind: Labels  # 0: an image as it is; a number for a family of shifts; or a view instead
+    kind: Labels  # 0: an image as it is; a number for a kind of shift; or a view instead
     image: Labels  # the same for all rows that come from one image
 
     @staticmethod
@@ -206,7 +205,7 @@ class _Problem:
         """What to fit, judged on kinds of shifts that were left out."""
         kinds = [kind for kind in samples.kind.unique().tolist() if kind > 0]
         if len(kinds) < 2:  # no kind would be left to fit on
-            return _Way(float(len(kinds)), curved=False)
+            return _Way(REHEARSED[-1] if kinds else 0.0, curved=False)
         samples = samples.thinned(JUDGED)
         groups = [kinds[first::GROUPS] for first in range(min(GROUPS, len(kinds)))]
         ways = [_Way(rehearsed, curved=len(kinds) >= FEW_KINDS) for rehearsed in REHEARSED]
