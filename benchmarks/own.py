@@ -8,8 +8,8 @@ PREDICTIONS/CLASSIFIER/{cal,ind,SHIFT}.npz hold predictions and labels, as `righ
 them. FOLDER/CLASSIFIER.npz (see rehearsal.py) holds the same classifier's predictions for
 calibration images under synthetic shifts, with the same views. No shift is judged by a calibrator
 that has rehearsed it, with --strict none that has rehearsed one like it (any blur for a blur).
---shifts all takes every set that lies there. --ranks also fits every other registry entry;
---boosting also measures what the calibrator began from, gradient boosting on much more evidence.
+--shifts all takes every set that lies there. --ranks also fits every other registry entry that can
+be; --boosting also measures what the calibrator began from, gradient boosting on much evidence.
 """
 
 import argparse
@@ -80,7 +80,7 @@ def main() -> None:
             values = _rehearsed(cal, rehearsal, tests, _caution(chosen), chosen.strict)
             rows.setdefault("rightly, rehearsed", []).append(values)
         if chosen.ranks:
-            others = [one for one in rightly.CALIBRATORS if one not in MEASURED]
+            others = [one for one in rightly.CALIBRATORS if one not in MEASURED and _able(one, cal)]
             for one in others:
                 rows.setdefault(one, []).append({dataset: {} for dataset in tests})
             for row in compare(*cal, tests, others):
@@ -93,6 +93,10 @@ def main() -> None:
 def _loaded(path: Path, views: Sequence[str] | None) -> Data:
     predictions, labels = rightly.load(path)
     return (predictions.with_views(views) if views else predictions), labels
+
+
+def _able(name: str, cal: Data) -> bool:
+    return all(getattr(cal[0], need) is not None for need in rightly.CALIBRATORS[name].needs)
 
 
 def _caution(chosen: argparse.Namespace) -> dict[str, float]:

@@ -5,10 +5,10 @@
     python benchmarks/own.py OUT --classifiers resnet20,mobilenet,densenet --shifts all \
         --rehearsal OUT/rehearsal
 
-Half of the test images, drawn at random, are for calibration, the others judge. OUT/CLASSIFIER/{cal,ind,SHIFT}.npz:
-judging images are shifted at all five severities in turn. OUT/rehearsal/CLASSIFIER.npz:
-calibration images at severity 4. A few hours on two CPU cores, a few minutes on a GPU; files that
-are there already are not collected again.
+Half of the test images, drawn at random, are for calibration, the others judge.
+OUT/CLASSIFIER/{cal,ind,SHIFT}.npz: judging images are shifted at all five severities in turn.
+OUT/rehearsal/CLASSIFIER.npz: calibration images at severity 4. Hours on two CPU cores, a minute and
+a half on a GPU; files that are there already are not collected again.
 """
 
 import argparse

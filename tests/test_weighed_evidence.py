@@ -10,6 +10,7 @@ from rightly import Predictions
 from rightly.calibrators.hidden_units import FAR, HiddenUnits
 from rightly.calibrators.logistic import Rows, solve
 from rightly.calibrators.rehearsal import image_numbers, shift_kinds, views_as_shifted
+from rightly.cli import main
 from rightly.shifts import REHEARSAL
 
 from .conftest import make
@@ -85,6 +86,14 @@ def test_the_scale_of_logits_does_not_matter():
     torch.testing.assert_close(
         once.confidence(predictions), again.confidence(scaled), atol=1e-4, rtol=0
     )
+
+
+def test_fit_says_what_was_rehearsed(tmp_path, capsys):
+    rightly.save(tmp_path / "cal.npz", *rehearsing())
+    cal, out = str(tmp_path / "cal.npz"), str(tmp_path / "c.safetensors")
+    for method, more in (("rightly", " and 1400 of shifted images"), ("temperature_scaling", "")):
+        assert main(["fit", cal, "--method", method, "--out", out]) == 0
+        assert f"1500 predictions of 10 classes{more}, is in" in capsys.readouterr().out
 
 
 def test_views_that_agree_raise_confidence():

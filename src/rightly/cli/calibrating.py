@@ -218,9 +218,11 @@ def _fit(chosen: argparse.Namespace) -> None:
             **arguments,
         )
     fitted.save(chosen.out)
+    plain = int(predictions.unshifted().sum())
+    shifted = len(predictions) - plain if fitted.uses_shifted_rows else 0
     OUT.print(
-        f"{chosen.method}, fitted on {int(predictions.unshifted().sum())} predictions of "
-        f"{predictions.class_count} classes, is in {chosen.out}",
+        f"{chosen.method}, fitted on {plain} predictions of {predictions.class_count} classes"
+        f"{f' and {shifted} of shifted images' if shifted else ''}, is in {chosen.out}",
         soft_wrap=True,
     )
     _tell_use(fitted.record, fitted.view_names)
