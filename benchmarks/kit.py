@@ -21,24 +21,28 @@ from torch import nn
 from rightly.models import Preprocessing
 
 
-def _cifar10_module():
-    path = Path(os.environ["KIT_DATA"]) / "cifar10.py"
-    spec = importlib.util.spec_from_file_location("cifar10", path)
+def cifar10_module(folder: Path):
+    """The module that loads the images and classifiers of that folder."""
+    spec = importlib.util.spec_from_file_location("cifar10", folder / "cifar10.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
+def _own_cifar10():
+    return cifar10_module(Path(os.environ["KIT_DATA"]))
+
+
 def resnet20() -> nn.Module:
-    return _cifar10_module().classifier("resnet20")
+    return _own_cifar10().classifier("resnet20")
 
 
 def mobilenet() -> nn.Module:
-    return _cifar10_module().classifier("mobilenet")
+    return _own_cifar10().classifier("mobilenet")
 
 
 def densenet() -> nn.Module:
-    return _cifar10_module().classifier("densenet")
+    return _own_cifar10().classifier("densenet")
 
 
 def efficientnet_lite0() -> tuple[nn.Module, Preprocessing]:

@@ -26,7 +26,7 @@ from rightly.evaluate import TABLE_METRICS, compare, measure
 from rightly.metrics import METRICS
 from rightly.predictions import Predictions
 from rightly.shapes import Labels
-from rightly.shifts import SHIFTS
+from rightly.shifts import SHIFTS, kind
 
 Data = tuple[Predictions, Labels]
 Values = dict[str, dict[str, float]]  # set -> metric -> value
@@ -157,12 +157,12 @@ def _rehearsed(
 ) -> Values:
     """Each test set judged after rehearsing all shifts but its own, or all but those like it."""
     shown, truth = rehearsal
-    like = _module if strict else _kind
+    like = _module if strict else kind
     plain = Predictions(cal[0].logits, cal[0].view_logits, view_names=cal[0].view_names)
     kinds = [like(shift) for shift in shown.shift_names]
     values = {}
     for name, test in tests.items():
-        kept = torch.tensor([False, *(kind != like(name) for kind in kinds)])[shown.shift]
+        kept = torch.tensor([False, *(other != like(name) for other in kinds)])[shown.shift]
         joined = rightly.concatenate([plain, shown[kept]])
         start = time.perf_counter()
         fitted = rightly.calibrator("rightly", **options).fit(
@@ -175,23 +175,19 @@ def _rehearsed(
     return values
 
 
-def _kind(name: str) -> str:
-    return name.partition(":")[0]
-
-
 def _module(name: str) -> str:
-    known = SHIFTS.get(_kind(name))
+    known = SHIFTS.get(kind(name))
     return name if known is None else known.__module__
 
 
 def _print_bars(rows: dict[str, list[Values]], shifts: Sequence[str]) -> None:
-    base = {kind: _mean(rows["temperature_scaling"], sets) for kind, sets in _kinds(shifts)}
+    base = {side: _mean(rows["temperature_scaling"], sets) for side, sets in _sides(shifts)}
     print(f"\n{'':22}{'in distribution':34}unseen shifts")
     heads = "   ece  brier     ks  auroc" + "       "
     print(f"{'':22}{heads}{heads}")
     for name in ("temperature_scaling", *BARS):
         if name in rows:
-            means = [_mean(rows[name], sets) for _, sets in _kinds(shifts)]
+            means = [_mean(rows[name], sets) for _, sets in _sides(shifts)]
             print(f"{name:22}" + "       ".join(_numbers(mean) for mean in means))
     print("\nagainst temperature scaling: in distribution ece +points, brier ratio, auroc +points;")
     print("under shift ece ratio, brier ratio, auroc +points; the bar in brackets")
@@ -199,9 +195,9 @@ def _print_bars(rows: dict[str, list[Values]], shifts: Sequence[str]) -> None:
         if name not in rows:
             continue
         told = []
-        for (kind, sets), bars in zip(_kinds(shifts), (BARS[name], SHIFT_BARS[name]), strict=True):
-            mean, own = _mean(rows[name], sets), base[kind]
-            ece = 100 * (mean["ece"] - own["ece"]) if kind == "ind" else mean["ece"] / own["ece"]
+        for (side, sets), bars in zip(_sides(shifts), (BARS[name], SHIFT_BARS[name]), strict=True):
+            mean, own = _mean(rows[name], sets), base[side]
+            ece = 100 * (mean["ece"] - own["ece"]) if side == "ind" else mean["ece"] / own["ece"]
             found = {
                 "ece": ece,
                 "brier": mean["brier"] / own["brier"],
@@ -217,20 +213,20 @@ def _print_ranks(rows: dict[str, list[Values]], shifts: Sequence[str]) -> None:
     """Mean rank over classifiers, sets and the four metrics, among all registry entries."""
     names = [name for name in rows if name in rightly.CALIBRATORS]
     ranks = {}
-    for kind, sets in _kinds(shifts):
+    for side, sets in _sides(shifts):
         places = []
         for i in range(len(rows["rightly"])):
             for one in sets:
                 for metric, lower in LOWER.items():
                     values = np.array([rows[name][i][one][metric] for name in names])
                     places.append(np.argsort(np.argsort(values if lower else -values)) + 1)
-        ranks[kind] = np.mean(places, 0)
+        ranks[side] = np.mean(places, 0)
     print(f"\nmean rank among {len(names)}{'in distribution':>25}{'unseen shifts':>16}")
     for i in np.argsort(ranks["ind"] + ranks["shifts"]):
         print(f"{names[i]:34}{ranks['ind'][i]:8.2f}{ranks['shifts'][i]:16.2f}")
 
 
-def _kinds(shifts: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
+def _sides(shifts: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
     return [("ind", ["ind"]), ("shifts", shifts)]
 
 

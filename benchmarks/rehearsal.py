@@ -10,7 +10,6 @@ those of that file, whose rotation has black corners and whose blur is stronger 
 """
 
 import argparse
-import importlib.util
 import math
 from pathlib import Path
 
@@ -20,6 +19,8 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 import rightly
+from kit import cifar10_module
+from rightly.collecting.plan import severity_of
 from rightly.predictions import Predictions
 from rightly.shifts import SHIFTS, shift
 from rightly.views import VIEWS
@@ -58,7 +59,7 @@ def main() -> None:
     parser.add_argument("--shifts", default="all:4")
     parser.add_argument("--device", default="cpu")
     chosen = parser.parse_args()
-    module = kit(chosen.cifar10)
+    module = cifar10_module(chosen.cifar10)
     pixels, labels = module.images("test")
     images = torch.from_numpy(pixels).permute(0, 3, 1, 2).float().div(255).to(chosen.device)
     model = module.classifier(chosen.classifier).to(chosen.device)
@@ -69,9 +70,9 @@ def main() -> None:
     names = every if kind == "all" else chosen.shifts.split(",")
     logits, views, numbers = [], [], []
     for number, name in enumerate(names, start=1):
-        kind, _, severity = name.partition(":")
+        kind, severity = severity_of(name)
         for rows in found.split(200):
-            shifted = shift(kind)(images[rows], int(severity), 0)
+            shifted = shift(kind)(images[rows], severity, 0)
             logits.append(said(model, shifted))
             looks = [said(model, OF_THE_FILES[view](shifted)) for view in stored.view_names]
             views.append(torch.stack(looks, 1))
@@ -86,14 +87,6 @@ def main() -> None:
     )
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     rightly.save(chosen.out, predictions, np.tile(labels[found.numpy()], len(names)))
-
-
-def kit(folder: Path):
-    """The module cifar10.py of that folder."""
-    spec = importlib.util.spec_from_file_location("cifar10", folder / "cifar10.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @torch.inference_mode()

@@ -19,7 +19,8 @@ import torch
 from torch import Tensor, nn
 
 import rightly
-from rehearsal import kit, said
+from kit import cifar10_module
+from rehearsal import said
 from rightly.predictions import Predictions
 from rightly.shifts import SHIFTS, shift
 from rightly.views import VIEWS
@@ -37,7 +38,7 @@ def main() -> None:
     parser.add_argument("--rehearsed", type=int, default=2500)
     parser.add_argument("--device", default="cpu")
     chosen = parser.parse_args()
-    module = kit(chosen.cifar10)
+    module = cifar10_module(chosen.cifar10)
     pixels, truth = module.images("test")
     images = torch.from_numpy(pixels).permute(0, 3, 1, 2).float().div(255).to(chosen.device)
     mixed = np.random.default_rng(0).permutation(len(images))  # they are stored class by class

@@ -84,7 +84,7 @@ class _Kit:
 
 
 def test_images_are_mixed_halved_and_collected_once(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(unseen, "kit", lambda folder: _Kit)
+    monkeypatch.setattr(unseen, "cifar10_module", lambda folder: _Kit)
     arguments = [".", str(tmp_path), "--classifiers", "one", "--shifted", "5", "--rehearsed", "6"]
     monkeypatch.setattr(sys, "argv", ["unseen.py", *arguments])
     unseen.main()

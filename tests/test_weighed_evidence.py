@@ -162,6 +162,16 @@ class TestHiddenUnits:
         assert bool(fitted.starts.shape[0]) == used
         assert 0 < float(fitted.learned()["rehearsed"]) <= 1
 
+    @pytest.mark.parametrize("kinds", [0, 4])
+    def test_fitted_without_views_it_ignores_them(self, kinds):
+        joined, labels = rehearsing(REHEARSAL[:kinds])
+        marks = {"shift": joined.shift.numpy(), "shift_names": joined.shift_names}
+        fitted = rightly.calibrator("rightly").fit(Predictions(joined.logits, **marks), labels)
+        shown, _ = shaken(seed=5)
+        assert bool(fitted.starts.shape[0]) == bool(kinds)
+        bare = fitted.confidence(Predictions(shown.logits))
+        assert torch.equal(fitted.confidence(shown), bare)
+
     def test_severities_of_one_kind_are_one_kind(self):
         names = tuple(f"gaussian_noise:{severity}" for severity in range(1, 6))
         fitted = rightly.calibrator("rightly").fit(*rehearsing(names))

@@ -77,7 +77,7 @@ def class_evidence(predictions: Predictions, temperature: float | Tensor = 1.0) 
     """Log-probabilities of every class: the image's own, then the mean of its views' if any.
 
     They tell which classes compete, and so what may have happened to an image: noise makes
-    another class likely than blur does. For few classes; they are not worth a column each where
+    other classes likely than blur does. For few classes; they are not worth a column each where
     there are hundreds.
     """
     own = _log_probabilities(predictions.logits, temperature)

@@ -9,7 +9,7 @@ from torch.nn import functional
 from rightly.shapes import Features
 
 FAR = 4.0  # standard deviations; farther out nothing was seen, and nothing new is claimed
-SLOPE = 1.5  # of a unit at its steepest, when all columns move together by one deviation
+SLOPE = 1.5  # how far a unit's sum typically moves when every column moves by one deviation
 SEED = 0
 
 

@@ -94,28 +94,30 @@ class WeighedEvidence(Calibrator):
         with one_thread():
             way = problem.best_way(samples)
             solution = problem.solved(samples, way)
-        none = slice(None) if way.curved else slice(0)
+        kept = slice(None) if way.curved else slice(0)
         self.learn(
             inverse=torch.tensor(inverse, dtype=torch.float64, device=device),
             rehearsed=torch.tensor(way.rehearsed, dtype=torch.float64, device=device),
             bias=solution.bias.to(device),
             weights=solution.weights.to(device),
             offsets=solution.offsets.to(device),
-            centre=units.centre[none].to(device),
-            spread=units.spread[none].to(device),
-            directions=units.directions[none].to(device),
-            starts=units.starts[none].to(device),
+            centre=units.centre[kept].to(device),
+            spread=units.spread[kept].to(device),
+            directions=units.directions[kept].to(device),
+            starts=units.starts[kept].to(device),
         )
 
     def _confidence(self, predictions: Predictions) -> PerSample:
-        temperature = self.inverse.reciprocal()
-        if self.starts.shape[0]:
+        temperature, width = self.inverse.reciprocal(), self.directions.shape[0]
+        if width:
+            columns = _columns(predictions, temperature)
+            if columns.shape[1] != width:  # fitted without views, it can make nothing of them
+                columns = _columns(Predictions.unchecked(predictions.logits), temperature)
             units = HiddenUnits(self.centre, self.spread, self.directions, self.starts)
-            evidence = units(_columns(predictions, temperature))
+            evidence = units(columns)
         else:
             evidence = correctness_evidence(predictions, temperature)
-            # Fitted without views, it knows only what to make of an image's own log-odds.
-            evidence = evidence[:, : self.weights.shape[0]]
+            evidence = evidence[:, : self.weights.shape[0]]  # without views: its own log-odds
         solution = Solution(self.bias, self.weights, self.offsets)
         return solution.logits(evidence, predictions.classes).sigmoid()
 
@@ -208,15 +210,14 @@ class _Problem:
             return _Way(REHEARSED[-1] if kinds else 0.0, curved=False)
         samples = samples.thinned(JUDGED)
         groups = [kinds[first::GROUPS] for first in range(min(GROUPS, len(kinds)))]
-        ways = [_Way(rehearsed, curved=len(kinds) >= FEW_KINDS) for rehearsed in REHEARSED]
-        straight = [self._judged(samples, groups, way._replace(curved=False)) for way in ways]
-        plain, shifted = zip(*straight, strict=True)
+        # Straight ones are enough to judge by, and take a small part of the time.
+        losses = [self._judged(samples, groups, _Way(share, curved=False)) for share in REHEARSED]
+        plain, shifted = zip(*losses, strict=True)
         # Both as shares of the least there is: shifted images, with larger losses, get no more say.
         total = [
-            (1 - self.caution) * a / min(plain) + self.caution * b / min(shifted)
-            for a, b in straight
+            (1 - self.caution) * a / min(plain) + self.caution * b / min(shifted) for a, b in losses
         ]
-        return ways[total.index(min(total))]
+        return _Way(REHEARSED[total.index(min(total))], curved=len(kinds) >= FEW_KINDS)
 
     def _judged(
         self, samples: _Samples, groups: Sequence[Sequence[int]], way: _Way
