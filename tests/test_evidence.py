@@ -1,12 +1,14 @@
 import numpy as np
 import pytest
 import torch
+from scipy.spatial.distance import cdist
 from scipy.special import log_softmax
 
 from rightly import Predictions
 from rightly.evidence import (
     CERTAIN,
     EVIDENCE,
+    Neighbours,
     class_evidence,
     correctness_evidence,
     correctness_evidence_names,
@@ -152,3 +154,50 @@ def test_class_evidence_is_log_probabilities_of_image_and_views():
     np.testing.assert_allclose(found[:, 10:], views, atol=1e-5)
     bare = Predictions(predictions.logits)
     np.testing.assert_allclose(class_evidence(bare, 2.0).numpy(), found[:, :10])
+
+
+class TestNearness:
+    @pytest.fixture
+    def neighbours(self):
+        g = torch.Generator().manual_seed(3)
+        return Neighbours.of(torch.randn(40, 5, generator=g), torch.arange(40) % 4)
+
+    def test_it_is_the_ratio_of_distances_that_scipy_finds(self, neighbours):
+        features, classes = torch.randn(9, 5), torch.arange(9) % 4
+        distances = cdist(features, neighbours.features, "cosine")
+        expected = []
+        for distance, label in zip(distances, classes.tolist(), strict=True):
+            same = neighbours.classes.numpy() == label
+            other, near = (np.sort(distance[some])[:3].mean() for some in (~same, same))
+            expected.append(np.log(other / near))
+        found = neighbours.nearness(features, classes)
+        np.testing.assert_allclose(found, np.clip(expected, -4, 4), atol=1e-4)
+
+    def test_it_has_no_scale_and_each_sample_is_looked_at_alone(self, neighbours):
+        features, classes = torch.randn(9, 5), torch.arange(9) % 4
+        found = neighbours.nearness(features, classes)
+        alone = neighbours.nearness(7 * features[:1], classes[:1])
+        torch.testing.assert_close(alone, found[:1], rtol=1e-4, atol=1e-5)
+
+    def test_a_sample_is_not_its_own_neighbour(self):
+        features, classes, image = torch.randn(40, 5), torch.arange(40) % 4, torch.arange(40)
+        among = Neighbours.of(features, classes, image)
+        others = Neighbours.of(features[1:], classes[1:])
+        counted = among.nearness(features, classes)[0]
+        left_out = among.nearness(features, classes, image)[0]
+        torch.testing.assert_close(left_out, others.nearness(features[:1], classes[:1])[0])
+        assert counted > left_out
+
+    def test_a_class_that_no_neighbour_has_is_far(self, neighbours):
+        found = neighbours.nearness(torch.randn(3, 5), torch.full((3,), 9))
+        assert torch.isfinite(found).all() and (found < 0).all()
+
+    def test_it_stands_beside_the_samples_own_log_odds(self, sample):
+        predictions = sample[0]
+        nearness = torch.arange(len(predictions)).double()
+        rows = correctness_evidence(predictions, 1.0, nearness)
+        names = correctness_evidence_names(predictions.view_names, nearness=True)
+        assert torch.equal(rows[:, names.index("nearness")], nearness)
+        kept = [i for i, name in enumerate(names) if name != "nearness"]
+        assert torch.equal(rows[:, kept], correctness_evidence(predictions))
+        assert correctness_evidence_names((), nearness=True) == ("own", "nearness")

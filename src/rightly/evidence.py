@@ -5,14 +5,17 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from rightly.predictions import Predictions
-from rightly.scaling import chunks
-from rightly.shapes import Features, Labels, Logits, PerSample
+from rightly.scaling import blocks, chunks
+from rightly.shapes import Features, Labels, Logits, PerSample, Reference
 
 Evidence = Callable[..., Features]
 
 CERTAIN = 12.0  # log-odds of one error in 160,000: no calibration set can tell more
+NEAREST = 3  # neighbours of a class whose mean distance counts
+OUTSIDE = 4.0  # bound of the log of a ratio of distances: one class is 55 times as far
 
 
 def top_logits(predictions: Predictions, k: int = 10) -> Features:
@@ -118,7 +121,51 @@ class Looks(NamedTuple):
         return torch.cat([torch.stack(pooled, 1), self.same], 1)
 
 
-def correctness_evidence(predictions: Predictions, temperature: float | Tensor = 1.0) -> Features:
+class Neighbours(NamedTuple):
+    """Samples whose true classes are known, to lie near to or far from."""
+
+    features: Reference  # of unit length
+    classes: Labels
+    image: Labels | None = None  # numbers of the images they come from
+
+    @staticmethod
+    def of(features: Features, labels: Labels, image: Labels | None = None) -> "Neighbours":
+        return Neighbours(functional.normalize(features.float(), dim=-1), labels, image)
+
+    def nearness(
+        self, features: Features, classes: Labels, image: Labels | None = None
+    ) -> PerSample:
+        """Log of how much farther samples of other classes are than those of the given class.
+
+        Cosine distances to the nearest ones. A sample from an image that is among the neighbours
+        does not count that one: all samples of one image are near each other.
+        """
+        unit = functional.normalize(features.float(), dim=-1)
+        parts = []
+        for rows in blocks(unit):
+            distance = (1 - unit[rows] @ self.features.T).clamp_min(1e-6)
+            if image is not None and self.image is not None:
+                itself = image[rows, None] == self.image
+                distance = torch.where(itself, torch.inf, distance)
+            same = self.classes == classes[rows, None]
+            near, other = (
+                _nearest_mean(torch.where(chosen, distance, torch.inf)) for chosen in (same, ~same)
+            )
+            parts.append((other.log() - near.log()).clamp(-OUTSIDE, OUTSIDE))
+        return torch.cat(parts).double()
+
+
+def _nearest_mean(distance: Tensor) -> PerSample:
+    """Mean of the smallest distances; 2, the largest cosine distance, where there are too few."""
+    nearest = distance.topk(min(NEAREST, distance.shape[1]), largest=False).values
+    return nearest.clamp_max(2.0).mean(-1)
+
+
+def correctness_evidence(
+    predictions: Predictions,
+    temperature: float | Tensor = 1.0,
+    nearness: PerSample | None = None,
+) -> Features:
     """What speaks for and against the predicted class, in log-odds, with any number of views.
 
     Columns, as named by `correctness_evidence_names`: the classifier's own log-odds of the class
@@ -126,18 +173,24 @@ def correctness_evidence(predictions: Predictions, temperature: float | Tensor =
     class (one view that clearly sees something else says more than their average), the spread of
     the views' log-odds of the predicted class, the highest log-odds that any view gives to any
     class (how clear the image is at its best), and each view's log-odds of the predicted class.
+    The second column, where it is given, is `Neighbours.nearness`: whether the sample's features
+    lie among those of its class.
 
     Logits are divided by the temperature first. Log-odds have no unit, so with a temperature in
-    the unit of the logits the evidence does not depend on it.
+    the unit of the logits the evidence does not depend on it; nor does a ratio of distances.
     """
-    return looks_at(predictions, temperature).evidence()
+    evidence = looks_at(predictions, temperature).evidence()
+    if nearness is None:
+        return evidence
+    return torch.cat([evidence[:, :1], nearness[:, None], evidence[:, 1:]], 1)
 
 
-def correctness_evidence_names(view_names: Sequence[str]) -> tuple[str, ...]:
-    """The columns of `correctness_evidence` for predictions with these views."""
-    if not view_names:
-        return ("own",)
-    return ("own", "contrary", "spread", "clearest", *view_names)
+def correctness_evidence_names(
+    view_names: Sequence[str], nearness: bool = False
+) -> tuple[str, ...]:
+    """The columns of `correctness_evidence` for these views, or with nearness too."""
+    first = ("own", "nearness") if nearness else ("own",)
+    return (*first, "contrary", "spread", "clearest", *view_names) if view_names else first
 
 
 def looks_at(predictions: Predictions, temperature: float | Tensor = 1.0) -> Looks:

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rightly.shapes import Labels, Logits, PerSample
+from rightly.shapes import Features, Labels, Logits, PerSample
 
 CHUNK = 2**19  # entries worked on at a time: two megabytes stay in a processor's cache
+BLOCK = 1024  # samples that are compared with all others at a time
 NODES_PER_OCTAVE = 2  # keeps the table's mean error in confidence below 1e-5
 OCTAVES_PER_EXP = 4  # each squaring doubles the rounding error, so start afresh this often
 NEGLIGIBLE = 1e-18  # beside a sum of at least 1; anything smaller would turn into slow subnormals
@@ -33,6 +34,13 @@ def chunks(logits: Logits) -> Iterator[slice]:
     n, c = logits.shape
     rows = max(1, CHUNK // c)
     return (slice(start, min(start + rows, n)) for start in range(0, n, rows))
+
+
+def blocks(points: Features) -> Iterator[slice]:
+    """The same for rows that are compared with as many others as there may be."""
+    if torch.compiler.is_exporting():
+        return iter([slice(None)])
+    return (slice(start, start + BLOCK) for start in range(0, len(points), BLOCK))
 
 
 def top_probability(logits: Logits, inverse: PerSample) -> PerSample:

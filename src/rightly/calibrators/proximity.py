@@ -4,7 +4,6 @@ Proximity is the mean of exp(-squared distance) to the ten nearest calibration s
 features scaled to unit length (the authors' code; their text has exp(-mean distance)).
 """
 
-from collections.abc import Iterator
 from typing import final
 
 import torch
@@ -14,10 +13,10 @@ from torch.nn import functional
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.interpolation import place_in
 from rightly.predictions import Predictions
+from rightly.scaling import blocks
 from rightly.shapes import Features, Labels, PerSample, Reference
 
 NEIGHBOURS = 10
-BLOCK = 1024  # samples whose distances to all calibration samples are held at once
 FAR = -25.0  # log kernel weight: with no calibration sample nearer, there is nothing to go by
 BINS = 10  # quantiles of confidence and of proximity, each
 SHRINKAGE = 0.5
@@ -89,13 +88,6 @@ class Proximity(Calibrator):
         return row * BINS + place_in(tensors["proximity_edges"], near)
 
 
-def _blocks(points: Tensor) -> Iterator[slice]:
-    """Slices of points; all of them in a graph being traced."""
-    if torch.compiler.is_exporting():
-        return iter([slice(None)])
-    return (slice(start, start + BLOCK) for start in range(0, len(points), BLOCK))
-
-
 def _log_odds(predictions: Predictions) -> PerSample:
     """Logit of the raw confidence: confidence piles up at 1, where a kernel would spill over.
 
@@ -109,7 +101,7 @@ def _proximity(points: Features, reference: Reference, *, skip_self: bool) -> Pe
     if k < 1:
         raise ValueError(f"proximity needs at least 2 calibration samples, got {len(reference)}")
     parts = []
-    for rows in _blocks(points):
+    for rows in blocks(points):
         squared = 2 - 2 * points[rows] @ reference.T  # unit length on both sides
         if skip_self:
             squared.diagonal(rows.start).fill_(torch.inf)
@@ -125,6 +117,6 @@ def _log_density_sum(points: Features, kernels: Reference, width: Tensor) -> Per
     scaled, centres = points / width, kernels / width
     parts = [
         (-0.5 * (scaled[rows, None] - centres).square().sum(-1)).logsumexp(-1)
-        for rows in _blocks(points)
+        for rows in blocks(points)
     ]
     return torch.cat(parts) - width.log().sum()
