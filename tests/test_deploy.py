@@ -454,11 +454,13 @@ class TestGraft:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*CALIBRATORS, "rightly, rehearsed"])
+@pytest.mark.parametrize("name", [*CALIBRATORS, "rightly, rehearsed", "rightly, neighbours"])
 def test_every_calibrator_says_the_same_in_a_graph(name):
     if name == "rightly, rehearsed":
         calibrator = rehearsed()
         assert calibrator.starts.shape[0]  # hidden units are in the graph too
+    elif name == "rightly, neighbours":
+        calibrator = fitted("rightly", threshold=0.5, neighbours=50)
     else:
         arguments = {"epochs": 3} if name == "true_class_probability" else {}
         calibrator = fitted(name, threshold=0.5, **arguments)

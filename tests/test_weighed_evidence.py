@@ -8,8 +8,13 @@ from scipy.optimize import minimize
 import rightly
 from rightly import Predictions
 from rightly.calibrators.hidden_units import FAR, HiddenUnits
-from rightly.calibrators.logistic import Rows, solve
-from rightly.calibrators.rehearsal import image_numbers, shift_kinds, views_as_shifted
+from rightly.calibrators.logistic import Rows, stretch, weigh
+from rightly.calibrators.rehearsal import (
+    image_numbers,
+    shift_kinds,
+    shown_too,
+    views_as_shifted,
+)
 from rightly.cli import main
 from rightly.shifts import REHEARSAL
 
@@ -36,6 +41,10 @@ def rehearsing(names=("gaussian_noise:3", "gaussian_blur:3")):
     parts += [shaken(700, 0.8 + 0.1 * s, 10 + s, s, names) for s in range(1, len(names) + 1)]
     joined = rightly.concatenate([predictions for predictions, _ in parts])
     return joined, torch.cat([labels for _, labels in parts])
+
+
+def solve(rows, held_back, class_held_back, class_count):
+    return stretch(weigh(rows, held_back, class_held_back, class_count), rows)
 
 
 def overconfidence(fitted, predictions, labels):
@@ -96,6 +105,22 @@ def test_fit_says_what_was_rehearsed(tmp_path, capsys):
         assert f"1500 predictions of 10 classes{more}, is in" in capsys.readouterr().out
 
 
+def test_fit_takes_caution_and_neighbours_for_those_who_have_them(tmp_path, capsys):
+    predictions, labels = make(n=400)
+    rightly.save(tmp_path / "cal.npz", predictions, labels)
+    cal, out = str(tmp_path / "cal.npz"), str(tmp_path / "c.safetensors")
+    assert main(["fit", cal, "--caution", "0.8", "--neighbours", "90", "--out", out]) == 0
+    fitted = rightly.load_calibrator(out)
+    assert (fitted.caution, fitted.near_features.shape[0]) == (0.8, 90)
+    again = rightly.calibrator("rightly", caution=0.8, neighbours=90).fit(predictions, labels)
+    assert torch.equal(again.confidence(predictions), fitted.confidence(predictions))
+    assert main(["fit", cal, "--method", "auto", "--caution", "0.8", "--out", out]) == 0
+    for option in ("--caution", "--neighbours"):
+        refused = ["fit", cal, "--method", "temperature_scaling", option, "1", "--out", out]
+        assert main(refused) == 2
+        assert f"{option} is for --method rightly" in capsys.readouterr().err
+
+
 def test_views_that_agree_raise_confidence():
     predictions, labels = shaken()
     fitted = rightly.calibrator("rightly").fit(predictions, labels)
@@ -111,15 +136,94 @@ def test_rows_of_many_more_classes_than_samples_are_fitted():
     assert torch.isfinite(fitted.confidence(make(n=80, c=300, seed=3)[0])).all()
 
 
-def test_views_take_turns_in_the_place_of_the_image():
-    predictions, _ = make(n=5)
-    swapped = views_as_shifted(predictions)
-    for i in range(5):
+def test_views_take_turns_in_the_place_of_the_image_and_the_others_follow():
+    predictions, labels = make(n=50)
+    shifted = views_as_shifted(predictions, labels)
+    share = shown_too(predictions, labels).float()
+    for i in range(50):
         turn = i % 3
-        assert torch.equal(swapped.logits[i], predictions.view_logits[i, turn])
-        assert torch.equal(swapped.view_logits[i, turn], predictions.logits[i])
-        others = [k for k in range(3) if k != turn]
-        assert torch.equal(swapped.view_logits[i, others], predictions.view_logits[i, others])
+        seen = predictions.view_logits[i]
+        assert torch.equal(shifted.logits[i], seen[turn])
+        assert torch.equal(shifted.view_logits[i, turn], seen[turn])
+        for k in {0, 1, 2} - {turn}:
+            expected = seen[k] + share[k] * (seen[turn] - predictions.logits[i])
+            torch.testing.assert_close(shifted.view_logits[i, k], expected)
+
+
+class TestShownToo:
+    """How far a view follows the image."""
+
+    def test_it_is_the_squared_slope_within_classes(self):
+        predictions, labels = make(n=300, c=4)
+        truth = labels.numpy()
+
+        def apart(logits):
+            rows = logits.numpy() - logits.numpy().mean(1, keepdims=True)
+            means = np.stack([rows[truth == k].mean(0) for k in range(4)])
+            return (rows - means[truth]).ravel()
+
+        own = apart(predictions.logits)
+        slopes = [
+            np.polyfit(own, apart(predictions.view_logits[:, k]), 1)[0]
+            for k in range(predictions.view_logits.shape[1])
+        ]
+        found = shown_too(predictions, labels)
+        np.testing.assert_allclose(found, np.clip(slopes, 0, 1) ** 2, atol=1e-5)
+
+    def test_the_image_itself_follows_wholly_and_noise_or_the_opposite_not_at_all(self):
+        own, labels = make(n=4000)
+        noise = torch.randn(own.logits.shape, generator=torch.Generator().manual_seed(1))
+        views = torch.stack([own.logits, noise, -own.logits], 1)
+        found = shown_too(Predictions(own.logits, views), labels)
+        torch.testing.assert_close(found, torch.tensor([1.0, 0, 0]).double(), atol=1e-3, rtol=0)
+
+    def test_images_that_do_not_differ_within_their_class_are_no_reason_to_follow(self):
+        labels = torch.arange(10).repeat(3)
+        logits = torch.eye(10)[labels] * RIGHT
+        found = shown_too(Predictions(logits, torch.randn(30, 2, 10)), labels)
+        assert torch.equal(found, torch.zeros(2).double())
+
+
+class TestNeighbours:
+    @pytest.fixture
+    def sample(self):
+        """Features that tell the true class, which logits hardly do."""
+        predictions, labels = shaken(600)
+        g = torch.Generator().manual_seed(2)
+        clear = torch.nn.functional.one_hot(labels, 10) + 0.1 * torch.randn(600, 10, generator=g)
+        return Predictions(predictions.logits, predictions.view_logits, clear), labels
+
+    @pytest.mark.parametrize("views", [True, False])
+    def test_lying_among_samples_of_its_class_raises_confidence(self, sample, views):
+        predictions, labels = sample
+        if not views:
+            predictions = Predictions(predictions.logits, features=predictions.features)
+        fitted = rightly.calibrator("rightly", neighbours=300).fit(predictions, labels)
+        assert fitted.near_features.shape == (300, 10)
+        correct = predictions.correct(labels)
+        without = rightly.calibrator("rightly").fit(predictions, labels)
+        ranked, unranked = (
+            rightly.metrics.auroc(one.confidence(predictions), correct) for one in (fitted, without)
+        )
+        assert 1 - ranked < 0.7 * (1 - unranked)
+
+    def test_they_are_saved(self, sample, tmp_path):
+        fitted = rightly.calibrator("rightly", neighbours=50).fit(*sample)
+        fitted.save(tmp_path / "c.safetensors")
+        loaded = rightly.load_calibrator(tmp_path / "c.safetensors")
+        assert torch.equal(loaded.confidence(sample[0]), fitted.confidence(sample[0]))
+
+    def test_features_are_asked_for(self, sample):
+        asked = rightly.calibrator("rightly", neighbours=50)
+        with pytest.raises(ValueError, match="needs predictions with features"):
+            asked.fit(*shaken())
+        asked.fit(*sample)
+        with pytest.raises(ValueError, match="needs predictions with features"):
+            asked.confidence(shaken()[0])
+
+    def test_a_number_below_nought_is_refused(self):
+        with pytest.raises(ValueError, match="neighbours must be 0"):
+            rightly.calibrator("rightly", neighbours=-1)
 
 
 def test_kinds_and_images_are_told_from_shifts():

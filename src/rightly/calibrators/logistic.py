@@ -46,28 +46,35 @@ class Solution:
         return self.bias + evidence @ self.weights + self.offsets[classes]
 
 
-def solve(rows: Rows, held_back: Tensor, class_held_back: float, class_count: int) -> Solution:
-    """The weights of standardised evidence and one offset a class, both held back, bias free.
-
-    Holding back shares what columns know in common between them, which is what lasts under
-    shift, but it also flattens the whole: the logit is therefore stretched again by one factor,
-    which together with the bias is fitted freely.
-    """
-    total = rows.weight.sum()
-    share = rows.weight / total
+def weigh(rows: Rows, held_back: Tensor, class_held_back: float, class_count: int) -> Solution:
+    """The weights of standardised evidence and one offset a class, both held back, bias free."""
+    share = rows.weight / rows.weight.sum()
     centre = share @ rows.evidence
     spread = (share @ (rows.evidence - centre).square()).sqrt()
     spread = torch.where(spread > 1e-9, spread, torch.ones_like(spread))
     x = (rows.evidence - centre) / spread
-    first = _newton(x, rows, held_back, class_held_back, class_count)
-    score = (first.logits(x, rows.classes) - first.bias)[:, None]
-    none = torch.zeros(1, dtype=x.dtype, device=x.device)
+    found = _newton(x, rows, held_back, class_held_back, class_count)
+    weights = found.weights / spread
+    return Solution(found.bias - centre @ weights, weights, found.offsets)
+
+
+def stretch(solution: Solution, rows: Rows) -> Solution:
+    """The same solution with its slope and its bias fitted freely to these rows.
+
+    Holding back shares what columns know in common between them, which is what lasts under
+    shift, but it also flattens the whole. And what ranks samples need not be learned from the
+    same mix of samples as how often they are right.
+    """
+    score = solution.logits(rows.evidence, rows.classes)
+    centre = (rows.weight @ score) / rows.weight.sum()
+    score = (score - centre)[:, None]
+    none = torch.zeros(1, dtype=score.dtype, device=score.device)
     # One class with an immovable offset: a bias and one column are all that is left.
     together = Rows(score, torch.zeros_like(rows.classes), rows.correct, rows.weight)
     last = _newton(score, together, none, 1e9, 1)
-    stretch = last.weights.clamp_min(0)
-    weights = stretch * first.weights / spread
-    return Solution(last.bias - centre @ weights, weights, stretch * first.offsets)
+    factor = last.weights[0].clamp_min(0)
+    bias = last.bias + factor * (solution.bias - centre)
+    return Solution(bias, factor * solution.weights, factor * solution.offsets)
 
 
 def _newton(

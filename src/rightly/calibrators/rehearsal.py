@@ -1,26 +1,52 @@
 """What calibration data can tell about shifts that nobody has seen yet."""
 
 import torch
+from torch import Tensor
 
 from rightly.predictions import Predictions
-from rightly.shapes import Labels
+from rightly.shapes import Features, Labels, Logits
 from rightly.shifts import kind
 
 
-def views_as_shifted(predictions: Predictions) -> Predictions:
-    """One view of each image in the place of the image, and the image in the place of the view.
+def views_as_shifted(predictions: Predictions, labels: Labels) -> Predictions:
+    """One view of each image in the place of the image: a shift that costs no further pass.
 
-    A view is an image a little off the data the classifier knows, which it gets wrong more often:
-    a shifted sample that costs no further forward pass. The views take turns.
+    The views take turns. What happened to a shifted image has happened to its views too, so the
+    others are moved by what moved the image, as far as they show what the image shows. A view of
+    the same kind once more is taken to change nothing.
     """
     views = predictions.view_logits
     assert views is not None
     n, m, c = views.shape
     turn = torch.arange(n, device=views.device) % m
     logits = views.gather(1, turn[:, None, None].expand(-1, 1, c)).squeeze(1)
-    taken = turn[:, None] == torch.arange(m, device=views.device)
-    swapped = torch.where(taken[:, :, None], predictions.logits[:, None], views)
-    return Predictions.unchecked(logits, view_logits=swapped, view_names=predictions.view_names)
+    moved = (logits - predictions.logits)[:, None]
+    taken = (turn[:, None] == torch.arange(m, device=views.device))[:, :, None]
+    share = shown_too(predictions, labels).to(views)[:, None]
+    shifted = torch.where(taken, views, views + share * moved)
+    return Predictions.unchecked(logits, view_logits=shifted, view_names=predictions.view_names)
+
+
+def shown_too(predictions: Predictions, labels: Labels) -> Tensor:
+    """Per view, how much of what sets an image apart from its class it shows too: 0 to 1.
+
+    The squared slope of the view's logits over the image's, both less the mean of their class.
+    On calibration data this comes close to how far views follow the image under real shifts.
+    """
+    views, truth = predictions.view_logits, labels.cpu()
+    assert views is not None
+    own = _apart(predictions.logits.cpu(), truth)
+    along = [(_apart(views[:, i].cpu(), truth) * own).sum() for i in range(views.shape[1])]
+    slope = torch.stack(along) / own.square().sum().clamp_min(1e-12)
+    return slope.clamp(0, 1).square()
+
+
+def _apart(logits: Logits, labels: Labels) -> Features:
+    """Logits less their row's mean, less the mean of their class."""
+    rows = (logits - logits.mean(-1, keepdim=True)).double()
+    count = logits.shape[1]
+    total = rows.new_zeros(count, count).index_add(0, labels, rows)
+    return rows - (total / labels.bincount(minlength=count).clamp_min(1)[:, None])[labels]
 
 
 def shift_kinds(predictions: Predictions) -> Labels:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from rightly.calibrators.global_temperature import likeliest_inverse_temperature
-from rightly.calibrators.logistic import Rows, solve
+from rightly.calibrators.logistic import Rows, stretch, weigh
 from rightly.calibrators.rehearsal import image_numbers
 from rightly.calibrators.training import one_thread
 from rightly.calibrators.weighed_evidence import CLASS_HELD_BACK, HELD_BACK, LEAST_HELD_BACK
@@ -149,7 +149,8 @@ class _Judge:
                 )
                 scale = max(HELD_BACK * int((~out).sum()), LEAST_HELD_BACK)
                 held_back = torch.full((evidence.shape[1],), scale, dtype=torch.float64)
-                solution = solve(some, held_back, CLASS_HELD_BACK, self.class_count)
+                weighed = weigh(some, held_back, CLASS_HELD_BACK, self.class_count)
+                solution = stretch(weighed, some)
                 logits[out] = solution.logits(evidence[out], self.classes[out])
         truth = self.correct.double()
         log_loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, truth)

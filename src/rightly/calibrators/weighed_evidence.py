@@ -2,21 +2,24 @@
 
 The probability that a prediction is right is logistic in `correctness_evidence` and an offset for
 the predicted class. That is as accurate in distribution as anything more flexible that was tried,
-and lasts better under shifts that were never seen (docs/findings.md). Four things make it last:
+and lasts better under shifts that were never seen (docs/findings.md). Five things make it last:
 
 - Weights are held back, so that views which say the same share what they know. A view that costs
   the classifier accuracy is held back more: it moves images off the data the classifier knows,
   and what it says there differs from shift to shift.
-- Views stand in for shifted images, in exchange with the image itself.
-- Rehearsal: rows of the calibration data that show images under synthetic shifts stand in instead
-  where there are any. How much they count is chosen by leaving out some kinds of shifts.
+- Views stand in for shifted images, and the other views follow.
+- Rehearsal: rows of the calibration data that show images under synthetic shifts, where there are
+  any.
+- Weights are learned from much shift, since what ranks predictions then also ranks those of images
+  as they are. How often predictions are right, a slope and a bias, is learned from less of it; how
+  much rehearsal counts there is chosen by leaving out some kinds of shifts.
 - Hidden units: what evidence means depends on what happened to the image, and rows of several
   kinds of shifts show enough of that to weigh curved functions of it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple, final
+from typing import final
 
 import torch
 from torch import Tensor
@@ -25,14 +28,20 @@ from torch.nn import functional
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.global_temperature import likeliest_inverse_temperature
 from rightly.calibrators.hidden_units import HiddenUnits
-from rightly.calibrators.logistic import Rows, Solution, solve
+from rightly.calibrators.logistic import Rows, Solution, stretch, weigh
 from rightly.calibrators.rehearsal import image_numbers, shift_kinds, views_as_shifted
 from rightly.calibrators.training import one_thread
-from rightly.evidence import class_evidence, correctness_evidence, correctness_evidence_names
+from rightly.evidence import (
+    Neighbours,
+    class_evidence,
+    correctness_evidence,
+    correctness_evidence_names,
+)
 from rightly.predictions import Predictions
 from rightly.shapes import Features, Labels, PerSample, PerSampleBool
 
 HELD_BACK = 0.01  # of the mean loss, per squared weight of standardised evidence
+REHEARSED_HELD_BACK = 0.1  # times that: rehearsal shows what lasts
 LEAST_HELD_BACK = 10.0  # in samples' worth of loss: what a thousand samples come to
 COSTLY = 0.02  # a view that costs this much accuracy is held back twice as much
 OWN = 0.1  # its own log-odds are held back least: all there is where views say nothing
@@ -41,19 +50,17 @@ UNITS = 256
 UNIT_HELD_BACK = 500.0  # in samples' worth of loss
 FEW_KINDS = 4  # of shifts: fewer teach hidden units those alone
 FEW_CLASSES = 32  # up to here hidden units see every class
-SWAPPED = 3 / 7  # how much views as shifted images count beside the images, at caution 1/2
-REHEARSED = (0.1, 0.2, 0.3)  # the same for rehearsal; the calibration data choose
+# How much shifted rows count beside the images, at caution 1/2. For weights:
+VIEWS_WEIGH = 0.5
+KIND_WEIGHS = 0.1  # each kind of shift in rehearsal
+KINDS_WEIGH = 0.5  # all of them at most
+# For slope and bias:
+VIEWS_LEVEL = 0.07  # where there is no rehearsal
+REHEARSAL_LEVELS = (0.35, 0.4)  # the calibration data choose
 VIEW = -1  # kind of the rows that show a view instead of an image
 JUDGES = 4  # for that choice every fourth image judges, with all its shifted copies
 JUDGED = 30_000  # rows are enough for it
 GROUPS = 5  # kinds of shifts are left out in as many groups at most
-
-
-class _Way(NamedTuple):
-    """What stands for shifted images, and what is fitted on it."""
-
-    rehearsed: float  # how much rehearsal rows count; at 0 views stand in instead
-    curved: bool  # with hidden units
 
 
 @final
@@ -62,7 +69,9 @@ class WeighedEvidence(Calibrator):
 
     `caution` says how much shift to expect: at 0 only the images as they are count, at 1 only
     what stands for shifted ones, which lowers confidence and costs accuracy in distribution.
-    Without views and without rehearsal rows there is nothing to be cautious by.
+    Without views and without rehearsal rows there is nothing to be cautious by. With `neighbours`,
+    so many calibration samples are kept, and whether a sample's features lie among those of its
+    class is evidence too.
     """
 
     uses = ("view_logits",)
@@ -76,28 +85,40 @@ class WeighedEvidence(Calibrator):
     spread: Tensor
     directions: Tensor
     starts: Tensor
+    near_features: Tensor
+    near_classes: Tensor
 
-    def __init__(self, caution: float = 0.5) -> None:
+    def __init__(self, caution: float = 0.5, neighbours: int = 0) -> None:
         super().__init__()
         if not 0 <= caution <= 1:
             raise ValueError(f"caution must lie between 0, no shift expected, and 1, got {caution}")
+        if neighbours < 0:
+            raise ValueError(
+                f"neighbours must be 0, for none, or how many to keep, got {neighbours}"
+            )
         self.caution = caution
+        self.neighbours = neighbours
+        self.needs = ("features",) if neighbours else ()
 
     def _fit(self, predictions: Predictions, labels: Labels) -> None:
         plain, device = predictions.unshifted(), labels.device
         images, truth = predictions[plain], labels[plain]
         inverse = likeliest_inverse_temperature(images.logits, truth)
-        samples = _Samples.of(predictions, labels, 1 / inverse)
+        neighbours = self._kept(predictions, labels)
+        samples = _Samples.of(predictions, labels, 1 / inverse, neighbours)
         units = HiddenUnits.drawn(samples.columns[samples.kind == 0], UNITS)
-        held_back = _held_back(images, truth)
+        held_back = _held_back(images, truth, bool(self.neighbours))
         problem = _Problem(self.caution, held_back, units, predictions.class_count)
+        kinds = problem.kinds(samples)
+        curved = len(kinds) >= FEW_KINDS
         with one_thread():
-            way = problem.best_way(samples)
-            solution = problem.solved(samples, way)
-        kept = slice(None) if way.curved else slice(0)
+            level = problem.best_level(samples, kinds)
+            solution = problem.weighed(samples, curved)
+            solution = problem.levelled(solution, samples, level, curved)
+        kept = slice(None) if curved else slice(0)
         self.learn(
             inverse=torch.tensor(inverse, dtype=torch.float64, device=device),
-            rehearsed=torch.tensor(way.rehearsed, dtype=torch.float64, device=device),
+            rehearsed=torch.tensor(level, dtype=torch.float64, device=device),
             bias=solution.bias.to(device),
             weights=solution.weights.to(device),
             offsets=solution.offsets.to(device),
@@ -106,25 +127,48 @@ class WeighedEvidence(Calibrator):
             directions=units.directions[kept].to(device),
             starts=units.starts[kept].to(device),
         )
+        if neighbours is not None:
+            self.learn(near_features=neighbours.features, near_classes=neighbours.classes)
+
+    def _kept(self, predictions: Predictions, labels: Labels) -> Neighbours | None:
+        """Some of the calibration samples, spread over all of them."""
+        if not self.neighbours:
+            return None
+        assert predictions.features is not None
+        rows = predictions.unshifted().nonzero().squeeze(-1)
+        count = min(self.neighbours, rows.shape[0])
+        rows = rows[torch.arange(count, device=rows.device) * rows.shape[0] // count]
+        image = image_numbers(predictions)[rows]
+        return Neighbours.of(predictions.features[rows], labels[rows], image)
 
     def _confidence(self, predictions: Predictions) -> PerSample:
         temperature, width = self.inverse.reciprocal(), self.directions.shape[0]
+        nearness = None
+        if self.neighbours:
+            assert predictions.features is not None
+            neighbours = Neighbours(self.near_features, self.near_classes)
+            nearness = neighbours.nearness(predictions.features, predictions.classes)
         if width:
-            columns = _columns(predictions, temperature)
+            columns = _columns(predictions, temperature, nearness)
             if columns.shape[1] != width:  # fitted without views, it can make nothing of them
-                columns = _columns(Predictions.unchecked(predictions.logits), temperature)
+                bare = Predictions.unchecked(predictions.logits)
+                columns = _columns(bare, temperature, nearness)
             units = HiddenUnits(self.centre, self.spread, self.directions, self.starts)
             evidence = units(columns)
         else:
-            evidence = correctness_evidence(predictions, temperature)
-            evidence = evidence[:, : self.weights.shape[0]]  # without views: its own log-odds
+            evidence = correctness_evidence(predictions, temperature, nearness)
+            evidence = evidence[:, : self.weights.shape[0]]  # fitted without views: none of these
         solution = Solution(self.bias, self.weights, self.offsets)
         return solution.logits(evidence, predictions.classes).sigmoid()
 
 
-def _columns(predictions: Predictions, temperature: float | Tensor) -> Features:
+def _columns(
+    predictions: Predictions,
+    temperature: float | Tensor,
+    nearness: PerSample | None,
+) -> Features:
     """All that hidden units see; evidence of correctness comes first."""
-    evidence = correctness_evidence(predictions, temperature)
+    evidence = correctness_evidence(predictions, temperature, nearness)
     if predictions.class_count > FEW_CLASSES:
         return evidence
     return torch.cat([evidence, class_evidence(predictions, temperature)], 1)
@@ -144,18 +188,28 @@ class _Samples:
     image: Labels  # the same for all rows that come from one image
 
     @staticmethod
-    def of(predictions: Predictions, labels: Labels, temperature: float) -> "_Samples":
-        parts = [(predictions, labels, shift_kinds(predictions), image_numbers(predictions))]
+    def of(
+        predictions: Predictions, labels: Labels, temperature: float, neighbours: Neighbours | None
+    ) -> "_Samples":
+        kind, image = shift_kinds(predictions), image_numbers(predictions)
+        nearness = None
+        if neighbours is not None:
+            assert predictions.features is not None
+            nearness = neighbours.nearness(predictions.features, predictions.classes, image)
+        parts = [(predictions, labels, kind, image, nearness)]
         if predictions.view_logits is not None:
             plain = predictions.unshifted()
-            swapped, image = views_as_shifted(predictions[plain]), parts[0][3][plain]
-            parts.append((swapped, labels[plain], torch.full_like(image, VIEW), image))
+            shifted = views_as_shifted(predictions[plain], labels[plain])
+            kind = torch.full_like(image[plain], VIEW)
+            # Features of views are not known: what the image lies among goes for them too.
+            near = None if nearness is None else nearness[plain]
+            parts.append((shifted, labels[plain], kind, image[plain], near))
         columns = [
-            [_columns(shown, temperature) for shown, _, _, _ in parts],
-            [shown.classes for shown, _, _, _ in parts],
-            [shown.classes == truth for shown, truth, _, _ in parts],
-            [kind for _, _, kind, _ in parts],
-            [image for _, _, _, image in parts],
+            [_columns(shown, temperature, near) for shown, _, _, _, near in parts],
+            [shown.classes for shown, *_ in parts],
+            [shown.classes == truth for shown, truth, *_ in parts],
+            [kind for _, _, kind, _, _ in parts],
+            [image for _, _, _, image, _ in parts],
         ]
         return _Samples(*(torch.cat(column).cpu() for column in columns))
 
@@ -170,77 +224,99 @@ class _Samples:
 
 @dataclass(frozen=True)
 class _Problem:
-    """What is fitted, but for the way."""
+    """What is fitted: weights first, then slope and bias. Curved, with hidden units."""
 
     caution: float
     held_back: Tensor  # how much more than usual the weight of each column is held back
     units: HiddenUnits
     class_count: int
 
-    def solved(self, samples: _Samples, way: _Way) -> Solution:
+    def kinds(self, samples: _Samples) -> list[int]:
+        """The kinds of shifts in rehearsal."""
+        return [kind for kind in samples.kind.unique().tolist() if kind > 0]
+
+    def weighed(self, samples: _Samples, curved: bool) -> Solution:
+        rehearsed = min(KINDS_WEIGH, KIND_WEIGHS * len(self.kinds(samples)))
+        rows, n = self.rows(samples, VIEWS_WEIGH, rehearsed, curved)
+        held_back = self.held_back * max(HELD_BACK * n, LEAST_HELD_BACK)
+        if rehearsed:
+            held_back = held_back * REHEARSED_HELD_BACK
+        if curved:
+            more = torch.full((rows.evidence.shape[1] - held_back.shape[0],), UNIT_HELD_BACK)
+            held_back = torch.cat([held_back, more.double()])
+        return weigh(rows, held_back, CLASS_HELD_BACK, self.class_count)
+
+    def levelled(
+        self, solution: Solution, samples: _Samples, level: float, curved: bool
+    ) -> Solution:
+        views = 0.0 if level else VIEWS_LEVEL
+        return stretch(solution, self.rows(samples, views, level, curved)[0])
+
+    def rows(
+        self, samples: _Samples, views: float, rehearsed: float, curved: bool
+    ) -> tuple[Rows, int]:
+        """The samples that count, shifted ones so much beside the images, and how many images.
+
+        The weights sum up to the number of images.
+        """
         kind = samples.kind
         n = int((kind == 0).sum())
         weight = torch.zeros(kind.shape[0], dtype=torch.float64)
         for group, share in (
             (kind == 0, 1 - self.caution),
-            (kind == VIEW, 0.0 if way.rehearsed else SWAPPED * self.caution),
-            (kind > 0, way.rehearsed * self.caution),
+            (kind == VIEW, views * self.caution),
+            (kind > 0, rehearsed * self.caution),
         ):
             weight[group] = share / max(1, int(group.sum()))
         if not bool(weight.sum() > 0):
             weight[kind == 0] = 1.0  # nothing stands for shift
         used = weight > 0
-        seen = self.seen(samples.columns[used], way)
+        seen = self.seen(samples.columns[used], curved)
         weight = weight[used] * (n / weight.sum())
-        rows = Rows(seen, samples.classes[used], samples.correct[used], weight)
-        held_back = self.held_back * max(HELD_BACK * n, LEAST_HELD_BACK)
-        if way.curved:
-            more = torch.full((seen.shape[1] - held_back.shape[0],), UNIT_HELD_BACK)
-            held_back = torch.cat([held_back, more.double()])
-        return solve(rows, held_back, CLASS_HELD_BACK, self.class_count)
+        return Rows(seen, samples.classes[used], samples.correct[used], weight), n
 
-    def seen(self, columns: Features, way: _Way) -> Tensor:
-        """The columns that are weighed that way: fewer, or with hidden units more."""
-        return self.units(columns) if way.curved else columns[:, : self.held_back.shape[0]]
+    def seen(self, columns: Features, curved: bool) -> Tensor:
+        """The columns that are weighed: fewer, or with hidden units more."""
+        return self.units(columns) if curved else columns[:, : self.held_back.shape[0]]
 
-    def best_way(self, samples: _Samples) -> _Way:
-        """What to fit, judged on kinds of shifts that were left out."""
-        kinds = [kind for kind in samples.kind.unique().tolist() if kind > 0]
+    def best_level(self, samples: _Samples, kinds: Sequence[int]) -> float:
+        """How much rehearsal counts for slope and bias, judged on kinds that were left out."""
         if len(kinds) < 2:  # no kind would be left to fit on
-            return _Way(REHEARSED[-1] if kinds else 0.0, curved=False)
+            return REHEARSAL_LEVELS[-1] if kinds else 0.0
         samples = samples.thinned(JUDGED)
         groups = [kinds[first::GROUPS] for first in range(min(GROUPS, len(kinds)))]
-        # Straight ones are enough to judge by, and take a small part of the time.
-        losses = [self._judged(samples, groups, _Way(share, curved=False)) for share in REHEARSED]
-        plain, shifted = zip(*losses, strict=True)
+        plain, shifted = self._judged(samples, groups)
         # Both as shares of the least there is: shifted images, with larger losses, get no more say.
-        total = [
-            (1 - self.caution) * a / min(plain) + self.caution * b / min(shifted) for a, b in losses
-        ]
-        return _Way(REHEARSED[total.index(min(total))], curved=len(kinds) >= FEW_KINDS)
+        total = (1 - self.caution) * plain / plain.min() + self.caution * shifted / shifted.min()
+        return REHEARSAL_LEVELS[int(total.argmin())]
 
-    def _judged(
-        self, samples: _Samples, groups: Sequence[Sequence[int]], way: _Way
-    ) -> tuple[float, float]:
-        """Mean log loss of judging images as they are, and under shifts that were left out."""
+    def _judged(self, samples: _Samples, groups: Sequence[Sequence[int]]) -> Tensor:
+        """Mean log loss of judging images as they are, and under shifts left out, at each level.
+
+        Straight fits are enough to judge by, and take a small part of the time.
+        """
         judging = samples.image % JUDGES == JUDGES - 1
         fitted_on, judges = samples.take(~judging), samples.take(judging)
-        plain, shifted = 0.0, 0.0
+        losses = torch.zeros(2, len(REHEARSAL_LEVELS), dtype=torch.float64)
         for group in groups:
             left_out = torch.tensor(group)
-            solution = self.solved(fitted_on.take(~torch.isin(fitted_on.kind, left_out)), way)
-            plain += self._loss(solution, judges.take(judges.kind == 0), way)
-            shifted += self._loss(solution, judges.take(torch.isin(judges.kind, left_out)), way)
-        return plain / len(groups), shifted / len(groups)
+            some = fitted_on.take(~torch.isin(fitted_on.kind, left_out))
+            plain, shifted = judges.kind == 0, torch.isin(judges.kind, left_out)
+            weighed = self.weighed(some, curved=False)
+            for i, level in enumerate(REHEARSAL_LEVELS):
+                solution = self.levelled(weighed, some, level, curved=False)
+                losses[0, i] += self._loss(solution, judges.take(plain))
+                losses[1, i] += self._loss(solution, judges.take(shifted))
+        return losses / len(groups)
 
-    def _loss(self, solution: Solution, samples: _Samples, way: _Way) -> float:
-        logits = solution.logits(self.seen(samples.columns, way), samples.classes)
+    def _loss(self, solution: Solution, samples: _Samples) -> float:
+        logits = solution.logits(self.seen(samples.columns, curved=False), samples.classes)
         return float(functional.binary_cross_entropy_with_logits(logits, samples.correct.double()))
 
 
-def _held_back(images: Predictions, labels: Labels) -> Tensor:
+def _held_back(images: Predictions, labels: Labels, neighbours: bool) -> Tensor:
     """1 for most columns, less for its own log-odds, more for views that cost accuracy."""
-    names = correctness_evidence_names(images.view_names)
+    names = correctness_evidence_names(images.view_names, neighbours)
     pooled = torch.ones(len(names) - len(images.view_names), dtype=torch.float64)
     pooled[0] = OWN
     if images.view_logits is None:
