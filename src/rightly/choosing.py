@@ -28,6 +28,7 @@ CANDIDATES = (
     "rightly",
 )
 FOLDS = 4
+CAUTION = 0.5
 
 Announce = Callable[[str], object]
 
@@ -58,7 +59,7 @@ def choose(
     labels: AnyArray,
     candidates: Sequence[str] = CANDIDATES,
     *,
-    caution: float = 0.5,
+    caution: float = CAUTION,
     folds: int = FOLDS,
     announce: Announce = lambda message: None,
 ) -> Choice:

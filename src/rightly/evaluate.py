@@ -210,7 +210,12 @@ def fitted_by(name: str, predictions: Predictions, labels: AnyArray, seed: int =
 
 def is_random(name: str) -> bool:
     """Whether a method takes a seed."""
-    return "seed" in signature(method(name).build).parameters
+    return takes(name, "seed")
+
+
+def takes(name: str, argument: str) -> bool:
+    """Whether a method can be built with that argument."""
+    return argument in signature(method(name).build).parameters
 
 
 def runnable(predictions: Predictions, tests: TestSets) -> tuple[str, ...]:

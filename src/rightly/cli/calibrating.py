@@ -20,6 +20,7 @@ from rightly.evaluate import (
     missing,
     over_classifiers,
     split_by_shift,
+    takes,
 )
 from rightly.fitting import fit
 from rightly.intervals import least_resamples
@@ -75,6 +76,16 @@ def add_commands(commands: Any) -> None:
         "--budget",
         type=float,
         help="mean forward passes per image: views are looked at only where they pay",
+    )
+    add.add_argument(
+        "--caution",
+        type=float,
+        help="how much shift to expect, 0 to 1 (default 0.5; for rightly and auto)",
+    )
+    add.add_argument(
+        "--neighbours",
+        type=int,
+        help="calibration samples to keep, to see what a sample's features lie among (for rightly)",
     )
     add.add_argument("--out", required=True, metavar="FILE", help="where to write (.safetensors)")
     add.set_defaults(run=_fit)
@@ -203,8 +214,18 @@ def compared(
 
 def _fit(chosen: argparse.Namespace) -> None:
     predictions, labels = labelled(chosen.cal, chosen.views)
-    chosen.method = chosen_method(chosen.method, predictions, labels)
-    arguments: dict[str, Any] = {"seed": chosen.seed} if is_random(chosen.method) else {}
+    asked = {"caution": chosen.caution, "neighbours": chosen.neighbours}
+    if chosen.method != "auto":
+        for name, value in asked.items():
+            if value is not None and not takes(chosen.method, name):
+                raise ValueError(f"--{name} is for --method rightly, got --method {chosen.method}")
+    chosen.method = chosen_method(chosen.method, predictions, labels, chosen.caution)
+    asked["seed"] = chosen.seed
+    arguments: dict[str, Any] = {
+        name: value
+        for name, value in asked.items()
+        if value is not None and takes(chosen.method, name)
+    }
     with ERR.status(f"fitting {chosen.method} on {len(predictions)} predictions"):
         fitted = fit(
             chosen.method,

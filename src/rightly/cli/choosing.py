@@ -10,7 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from rightly.calibrators.view_choice import Gain, rank_views
-from rightly.choosing import Choice, choose
+from rightly.choosing import CAUTION, Choice, choose
 from rightly.cli.consoles import ERR, OUT
 from rightly.files import write_whole
 from rightly.predictions import Predictions
@@ -86,13 +86,18 @@ def _gains(title: str, gains: Sequence[Gain], *, added: bool = False) -> Table:
     return table
 
 
-def chosen_method(asked: str, predictions: Predictions, labels: Labels) -> str:
+def chosen_method(
+    asked: str, predictions: Predictions, labels: Labels, caution: float | None
+) -> str:
     """The method asked for, or with "auto" the one that the calibration data choose."""
     if asked != "auto":
         return asked
     with ERR.status("comparing methods") as status:
         choice = choose(
-            predictions, labels, announce=lambda name: status.update(f"comparing: {name}")
+            predictions,
+            labels,
+            caution=CAUTION if caution is None else caution,
+            announce=lambda name: status.update(f"comparing: {name}"),
         )
     OUT.print(_candidates(choice))
     OUT.print(f"{choice.reason}.\n", soft_wrap=True, markup=False)
