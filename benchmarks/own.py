@@ -2,7 +2,7 @@
 
     python benchmarks/own.py PREDICTIONS --classifiers resnet20,mobilenet \
         --shifts gaussian_blur,gaussian_noise [--rehearsal FOLDER [--strict]] [--ranks] \
-        [--caution 0.5] [--views hflip,translation] [--boosting]
+        [--caution 0.5] [--neighbours 1000] [--views hflip,translation] [--boosting]
 
 PREDICTIONS/CLASSIFIER/{cal,ind,SHIFT}.npz hold predictions and labels, as `rightly.save` writes
 them. FOLDER/CLASSIFIER.npz (see rehearsal.py) holds the same classifier's predictions for
@@ -55,6 +55,7 @@ def main() -> None:
     parser.add_argument("--views")
     parser.add_argument("--ranks", action="store_true")
     parser.add_argument("--caution", type=float, default=0.5)
+    parser.add_argument("--neighbours", type=int, default=0)
     parser.add_argument("--boosting", action="store_true")
     chosen = parser.parse_args()
     classifiers, shifts = chosen.classifiers.split(","), chosen.shifts.split(",")
@@ -67,7 +68,7 @@ def main() -> None:
         folder = chosen.predictions / name
         cal = _loaded(folder / "cal.npz", views)
         tests = {one: _loaded(folder / f"{one}.npz", views) for one in ("ind", *shifts)}
-        for method, arguments in (("temperature_scaling", {}), ("rightly", _caution(chosen))):
+        for method, arguments in (("temperature_scaling", {}), ("rightly", _options(chosen))):
             start = time.perf_counter()
             fitted = rightly.calibrator(method, **arguments).fit(*cal)
             seconds = time.perf_counter() - start
@@ -77,7 +78,7 @@ def main() -> None:
             rows.setdefault("boosting", []).append(_boosted(cal, tests))
         if chosen.rehearsal:
             rehearsal = _loaded(chosen.rehearsal / f"{name}.npz", views)
-            values = _rehearsed(cal, rehearsal, tests, _caution(chosen), chosen.strict)
+            values = _rehearsed(cal, rehearsal, tests, _options(chosen), chosen.strict)
             rows.setdefault("rightly, rehearsed", []).append(values)
         if chosen.ranks:
             others = [one for one in rightly.CALIBRATORS if one not in MEASURED and _able(one, cal)]
@@ -99,8 +100,8 @@ def _able(name: str, cal: Data) -> bool:
     return all(getattr(cal[0], need) is not None for need in rightly.CALIBRATORS[name].needs)
 
 
-def _caution(chosen: argparse.Namespace) -> dict[str, float]:
-    return {"caution": chosen.caution}
+def _options(chosen: argparse.Namespace) -> dict[str, float]:
+    return {"caution": chosen.caution, "neighbours": chosen.neighbours}
 
 
 def _measured(fitted: rightly.Calibrator, test: Data) -> dict[str, float]:

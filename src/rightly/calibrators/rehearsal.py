@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from rightly.predictions import Predictions
-from rightly.shapes import Features, Labels, Logits
+from rightly.shapes import Labels
 from rightly.shifts import kind
 
 
@@ -33,20 +33,16 @@ def shown_too(predictions: Predictions, labels: Labels) -> Tensor:
     The squared slope of the view's logits over the image's, both less the mean of their class.
     On calibration data this comes close to how far views follow the image under real shifts.
     """
-    views, truth = predictions.view_logits, labels.cpu()
+    views, logits, truth = predictions.view_logits, predictions.logits.cpu(), labels.cpu()
     assert views is not None
-    own = _apart(predictions.logits.cpu(), truth)
-    along = [(_apart(views[:, i].cpu(), truth) * own).sum() for i in range(views.shape[1])]
-    slope = torch.stack(along) / own.square().sum().clamp_min(1e-12)
+    count = predictions.class_count
+    total = torch.zeros(count, count).index_add(0, truth, logits)
+    own = logits - (total / truth.bincount(minlength=count).clamp_min(1)[:, None])[truth]
+    own = own - own.mean(-1, keepdim=True)
+    # Nothing has to be taken off the views: what is the same in a class or a row meets sums of 0.
+    along = [(views[:, i].cpu() * own).sum(dtype=torch.float64) for i in range(views.shape[1])]
+    slope = torch.stack(along) / own.square().sum(dtype=torch.float64).clamp_min(1e-12)
     return slope.clamp(0, 1).square()
-
-
-def _apart(logits: Logits, labels: Labels) -> Features:
-    """Logits less their row's mean, less the mean of their class."""
-    rows = (logits - logits.mean(-1, keepdim=True)).double()
-    count = logits.shape[1]
-    total = rows.new_zeros(count, count).index_add(0, labels, rows)
-    return rows - (total / labels.bincount(minlength=count).clamp_min(1)[:, None])[labels]
 
 
 def shift_kinds(predictions: Predictions) -> Labels:
