@@ -144,3 +144,10 @@ class TestCommands:
         rightly.save(tmp_path / "cal.npz", *drawn(1.0, n=50))
         assert main(["views", str(tmp_path / "cal.npz")]) == 2
         assert "have none" in capsys.readouterr().err
+
+
+def test_caution_reaches_the_candidates_that_know_it():
+    candidates = ("temperature_scaling", "rightly")
+    low, high = (choose(*telling(400), candidates, caution=c).judged for c in (0.1, 0.9))
+    assert low[0].unshifted == high[0].unshifted
+    assert low[1].unshifted != high[1].unshifted

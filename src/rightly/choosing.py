@@ -8,11 +8,12 @@ is not worse than the best by more than one standard error of their difference.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
-from rightly.calibrators import CALIBRATORS, calibrator, method
+from rightly.calibrators import CALIBRATORS, calibrator, method, takes
 from rightly.calibrators.rehearsal import image_numbers, shift_kinds
 from rightly.predictions import Predictions, checked_labels
 from rightly.shapes import AnyArray
@@ -65,8 +66,8 @@ def choose(
 ) -> Choice:
     """Compares candidates, given from the simplest on, by cross-validation on calibration data.
 
-    `caution` is the weight of shifted images in the comparison, where there are any. Candidates
-    whose inputs are missing are left out.
+    `caution` is the weight of shifted images in the comparison, where there are any, and in the
+    candidates that know it. Candidates whose inputs are missing are left out.
     """
     if not 0 <= caution <= 1:
         raise ValueError(f"caution must lie between 0 and 1, got {caution}")
@@ -86,12 +87,13 @@ def choose(
     losses = {}
     for name in able:
         announce(name)
+        options: dict[str, Any] = {"caution": caution} if takes(name, "caution") else {}
         confidence = torch.zeros(len(predictions), dtype=torch.float64)
         for out in range(folds):
             seen = (fold != out) & ((kind == 0) | (kind % folds != out))
             judged = judging & (fold == out)
             if judged.any():
-                fitted = calibrator(name).fit(predictions[seen], known[seen])
+                fitted = calibrator(name, **options).fit(predictions[seen], known[seen])
                 confidence[judged.cpu()] = fitted.confidence(predictions[judged]).cpu()
         squares = (confidence - (predictions.classes == known).double().cpu()).square()
         losses[name] = squares[judging.cpu()].numpy()

@@ -1,11 +1,10 @@
 """From calibrators and test sets to numbers: one row a calibrator, test set, metric and seed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import signature
 from typing import Any
 
 from rightly import intervals
-from rightly.calibrators import CALIBRATORS, Calibrator, calibrator, method
+from rightly.calibrators import CALIBRATORS, Calibrator, calibrator, method, takes
 from rightly.metrics import METRICS, Metric
 from rightly.predictions import Predictions, checked_labels
 from rightly.rows import SIGNIFICANT, Bootstrap, Key, with_intervals
@@ -211,11 +210,6 @@ def fitted_by(name: str, predictions: Predictions, labels: AnyArray, seed: int =
 def is_random(name: str) -> bool:
     """Whether a method takes a seed."""
     return takes(name, "seed")
-
-
-def takes(name: str, argument: str) -> bool:
-    """Whether a method can be built with that argument."""
-    return argument in signature(method(name).build).parameters
 
 
 def runnable(predictions: Predictions, tests: TestSets) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,11 @@ def method(name: str) -> Method:
     if name not in CALIBRATORS:
         raise ValueError(f"method must be one of {', '.join(CALIBRATORS)}, got {name!r}")
     return CALIBRATORS[name]
+
+
+def takes(name: str, argument: str) -> bool:
+    """Whether a method can be built with that argument."""
+    return argument in signature(method(name).build).parameters
 
 
 def calibrator(

@@ -8,7 +8,7 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rightly import tables, verdicts
-from rightly.calibrators import CALIBRATORS, load_calibrator
+from rightly.calibrators import CALIBRATORS, load_calibrator, takes
 from rightly.cli.choosing import chosen_method
 from rightly.cli.consoles import ERR, OUT
 from rightly.evaluate import (
@@ -20,7 +20,6 @@ from rightly.evaluate import (
     missing,
     over_classifiers,
     split_by_shift,
-    takes,
 )
 from rightly.fitting import fit
 from rightly.intervals import least_resamples
