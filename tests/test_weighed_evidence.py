@@ -87,6 +87,13 @@ def test_without_views_and_rehearsal_there_is_nothing_to_be_cautious_by():
     torch.testing.assert_close(low, high)
 
 
+def test_without_caution_rehearsal_is_not_looked_at():
+    rehearsed = rightly.calibrator("rightly", caution=0.0).fit(*rehearsing(REHEARSAL[:4]))
+    plain = rightly.calibrator("rightly", caution=0.0).fit(*shaken())
+    shown, _ = shaken(seed=5)
+    torch.testing.assert_close(rehearsed.confidence(shown), plain.confidence(shown))
+
+
 def test_the_scale_of_logits_does_not_matter():
     predictions, labels = make()
     scaled = Predictions(predictions.logits * 5, predictions.view_logits * 5)

@@ -103,16 +103,17 @@ class WeighedEvidence(Calibrator):
     def _fit(self, predictions: Predictions, labels: Labels) -> None:
         plain, device = predictions.unshifted(), labels.device
         images, truth = predictions[plain], labels[plain]
+        if not self.caution:
+            predictions, labels = images, truth  # nothing else is to count
         inverse = likeliest_inverse_temperature(images.logits, truth)
         neighbours = self._kept(predictions, labels)
         samples = _Samples.of(predictions, labels, 1 / inverse, neighbours)
         units = HiddenUnits.drawn(samples.columns[samples.kind == 0], UNITS)
         held_back = _held_back(images, truth, bool(self.neighbours))
         problem = _Problem(self.caution, held_back, units, predictions.class_count)
-        kinds = problem.kinds(samples)
-        curved = len(kinds) >= FEW_KINDS
+        curved = len(samples.kinds()) >= FEW_KINDS
         with one_thread():
-            level = problem.best_level(samples, kinds)
+            level = problem.best_level(samples)
             solution = problem.weighed(samples, curved)
             solution = problem.levelled(solution, samples, level, curved)
         kept = slice(None) if curved else slice(0)
@@ -213,6 +214,10 @@ class _Samples:
         ]
         return _Samples(*(torch.cat(column).cpu() for column in columns))
 
+    def kinds(self) -> list[int]:
+        """The kinds of shifts in rehearsal."""
+        return [kind for kind in self.kind.unique().tolist() if kind > 0]
+
     def take(self, rows: PerSampleBool) -> "_Samples":
         return _Samples(*(getattr(self, field.name)[rows] for field in fields(self)))
 
@@ -224,19 +229,15 @@ class _Samples:
 
 @dataclass(frozen=True)
 class _Problem:
-    """What is fitted: weights first, then slope and bias. Curved, with hidden units."""
+    """What is fitted: weights, then slope and bias; curved with hidden units, else without."""
 
     caution: float
     held_back: Tensor  # how much more than usual the weight of each column is held back
     units: HiddenUnits
     class_count: int
 
-    def kinds(self, samples: _Samples) -> list[int]:
-        """The kinds of shifts in rehearsal."""
-        return [kind for kind in samples.kind.unique().tolist() if kind > 0]
-
     def weighed(self, samples: _Samples, curved: bool) -> Solution:
-        rehearsed = min(KINDS_WEIGH, KIND_WEIGHS * len(self.kinds(samples)))
+        rehearsed = min(KINDS_WEIGH, KIND_WEIGHS * len(samples.kinds()))
         rows, n = self.rows(samples, VIEWS_WEIGH, rehearsed, curved)
         held_back = self.held_back * max(HELD_BACK * n, LEAST_HELD_BACK)
         if rehearsed:
@@ -279,8 +280,9 @@ class _Problem:
         """The columns that are weighed: fewer, or with hidden units more."""
         return self.units(columns) if curved else columns[:, : self.held_back.shape[0]]
 
-    def best_level(self, samples: _Samples, kinds: Sequence[int]) -> float:
+    def best_level(self, samples: _Samples) -> float:
         """How much rehearsal counts for slope and bias, judged on kinds that were left out."""
+        kinds = samples.kinds()
         if len(kinds) < 2:  # no kind would be left to fit on
             return REHEARSAL_LEVELS[-1] if kinds else 0.0
         samples = samples.thinned(JUDGED)
