@@ -56,6 +56,18 @@ def test_no_shift_is_judged_after_rehearsing_it(stored, monkeypatch, capsys, opt
     assert "rightly, rehearsed" in printed
 
 
+def test_where_the_shift_is_known_each_half_is_measured_by_the_other():
+    shown, truth = make(n=200)
+    told = own._known((shown, truth))
+    even = torch.arange(200) % 2 == 0
+    squares = []
+    for half in (even, ~even):
+        fitted = rightly.calibrator("rightly", caution=0.0).fit(shown[half], truth[half])
+        correct = shown[~half].correct(truth[~half]).double()
+        squares.append(float((fitted.confidence(shown[~half]) - correct).square().mean()))
+    assert told["brier"] == pytest.approx(np.mean(squares))
+
+
 def test_ratios_are_to_temperature_scaling(stored, monkeypatch, capsys):
     arguments = [str(stored), "--classifiers", "one", "--shifts", "gaussian_blur"]
     monkeypatch.setattr(sys, "argv", ["own.py", *arguments])
