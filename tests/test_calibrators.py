@@ -189,7 +189,9 @@ class TestEveryCalibrator:
         assert torch.isfinite(confidence).all()
         assert torch.isfinite(fresh.probabilities(predictions)).all()
 
-    @pytest.mark.parametrize("kind", ["n = 10", "c = 2", "c = 3", "huge", "ties", "missing class"])
+    @pytest.mark.parametrize(
+        "kind", ["n = 10", "c = 2", "c = 3", "huge", "ties", "missing class", "double", "mixed"]
+    )
     def test_edge_cases_give_numbers(self, fresh, kind):
         predictions, labels = {
             "n = 10": lambda: make(n=10),
@@ -198,6 +200,8 @@ class TestEveryCalibrator:
             "huge": lambda: _scaled(make(n=120), 1e4),
             "ties": lambda: _rounded(make(n=120)),
             "missing class": lambda: _without_class(make(n=200), 3),
+            "double": lambda: _in(make(n=120), torch.float64, torch.float64),
+            "mixed": lambda: _in(make(n=120), torch.float32, torch.float64),
         }[kind]()
         fresh.fit(predictions, labels)
         confidence, rows = fresh.confidence(predictions), fresh.probabilities(predictions)
@@ -244,6 +248,17 @@ def _rounded(data):
         predictions.logits.round(),
         predictions.view_logits.round(),
         predictions.features.round(),
+        predictions.view_names,
+    ), labels
+
+
+def _in(data, own, others):
+    """The same in other types of numbers."""
+    predictions, labels = data
+    return Predictions(
+        predictions.logits.to(own),
+        predictions.view_logits.to(others),
+        predictions.features.to(others),
         predictions.view_names,
     ), labels
 

@@ -36,7 +36,7 @@ def shown_too(predictions: Predictions, labels: Labels) -> Tensor:
     views, logits, truth = predictions.view_logits, predictions.logits.cpu(), labels.cpu()
     assert views is not None
     count = predictions.class_count
-    total = torch.zeros(count, count).index_add(0, truth, logits)
+    total = logits.new_zeros(count, count).index_add(0, truth, logits)
     own = logits - (total / truth.bincount(minlength=count).clamp_min(1)[:, None])[truth]
     own = own - own.mean(-1, keepdim=True)
     # Nothing has to be taken off the views: what is the same in a class or a row meets sums of 0.
