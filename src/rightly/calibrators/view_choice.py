@@ -15,7 +15,7 @@ from rightly.calibrators.global_temperature import likeliest_inverse_temperature
 from rightly.calibrators.logistic import Rows, stretch, weigh
 from rightly.calibrators.rehearsal import image_numbers
 from rightly.calibrators.training import one_thread
-from rightly.calibrators.weighed_evidence import CLASS_HELD_BACK, HELD_BACK, LEAST_HELD_BACK
+from rightly.calibrators.weighing import CLASS_HELD_BACK, HELD_BACK, LEAST_HELD_BACK
 from rightly.evidence import Looks, looks_at
 from rightly.predictions import Predictions, checked_labels
 from rightly.shapes import AnyArray, Labels, PerSampleBool
