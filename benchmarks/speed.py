@@ -1,6 +1,6 @@
 """How long fitting takes, as a ratio to one softmax-and-max pass over the same logits.
 
-    python benchmarks/speed.py [--samples 50000] [--classes 1000] [--methods a,b,c]
+    python benchmarks/speed.py [--samples 50000] [--classes 1000] [--views 3] [--methods a,b,c]
 
 The reference, `logits.softmax(-1).max(-1)`, and the fits run in one process on the same float32
 tensor; the reference is the median of several passes, taken again before each fit, because the
@@ -21,20 +21,18 @@ import rightly
 TARGETS = {"temperature_scaling": 5, "ca_views": 25, "multi_isotonic": 40}
 
 
-def synthetic(n: int, c: int) -> tuple[rightly.Predictions, torch.Tensor]:
-    """Over-confident logits of about 75 % accuracy, with three views that disagree a little."""
+def synthetic(n: int, c: int, m: int = 3) -> tuple[rightly.Predictions, torch.Tensor]:
+    """Over-confident logits of about 75 % accuracy, with m views that disagree a little."""
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(n, c, generator=generator)
     labels = torch.randint(c, (n,), generator=generator)
     strength = 2 + 1.5 * torch.randn(n, generator=generator)
     logits[torch.arange(n), labels] += 2 + strength.clamp_min(0)
     logits *= 2.5
-    views = torch.empty(n, 3, c)
-    for view in range(3):
+    views = torch.empty(n, m, c)
+    for view in range(m):
         views[:, view] = logits + torch.randn(n, c, generator=generator)
-    return rightly.Predictions(
-        logits, views, view_names=["rotation", "grayscale", "jitter"]
-    ), labels
+    return rightly.Predictions(logits, views), labels
 
 
 def reference_pass(logits: torch.Tensor) -> float:
@@ -78,9 +76,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--samples", type=int, default=50_000)
     parser.add_argument("--classes", type=int, default=1_000)
+    parser.add_argument("--views", type=int, default=3)
     parser.add_argument("--methods", default=",".join(TARGETS))
     chosen = parser.parse_args()
-    predictions, labels = synthetic(chosen.samples, chosen.classes)
+    predictions, labels = synthetic(chosen.samples, chosen.classes, chosen.views)
     print(
         f"{chosen.samples} x {chosen.classes} float32, {torch.get_num_threads()} threads, "
         f"accuracy {float(predictions.correct(labels).double().mean()):.1%}"

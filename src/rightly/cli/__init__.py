@@ -12,6 +12,7 @@ from rightly.cli import (
     collecting,
     demonstrating,
     deploying,
+    fitting,
     plotting,
     reporting,
     serving,
@@ -28,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     collecting.add_commands(commands)
     calibrating.add_commands(commands)
+    fitting.add_commands(commands)
     choosing.add_commands(commands)
     applying.add_commands(commands)
     deploying.add_commands(commands)
