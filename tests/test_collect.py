@@ -769,7 +769,7 @@ def test_the_odd_picture_is_named_however_fast_it_is_decoded(tmp_path):
     ("given", "words"),
     [
         ({"views": ("sideways",)}, "no view 'sideways'; there are rotation, grayscale, .*blur"),
-        ({"shifts": ("fog",)}, "no shift 'fog'; there are gaussian_noise, .*sketch"),
+        ({"shifts": ("fog",)}, "no shift 'fog'; there are gaussian_noise, .*occlusion"),
         ({"shifts": ("contrast:6",)}, "must be 1 to 5, as in contrast:3, got 'contrast:6'"),
         ({"shifts": ("contrast:12",)}, "must be 1 to 5, as in contrast:3, got 'contrast:12'"),
         ({"shifts": ("contrast:hard",)}, "must be 1 to 5"),

@@ -16,7 +16,10 @@ from rightly.shifts import SHIFTS, rotation, shift
 from rightly.shifts.blur import disc
 from rightly.shifts.severities import CIFAR_10_C, IMAGENET_C, OWN
 
-RANDOM = ["gaussian_noise", "shot_noise", "impulse_noise", "motion_blur", "rotation"]
+RANDOM = [
+    *("gaussian_noise", "shot_noise", "impulse_noise", "motion_blur", "rotation"),
+    *("glass", "haze", "elastic", "shear", "snow", "occlusion"),
+]
 every_shift = pytest.mark.parametrize("name", SHIFTS)
 every_severity = pytest.mark.parametrize("severity", [1, 2, 3, 4, 5])
 
@@ -291,7 +294,7 @@ def test_jpeg_is_pillows(severity: int, size: tuple[int, int]) -> None:
 
 @every_severity
 @pytest.mark.parametrize("size", [(32, 32), (224, 224), (91, 75), (33, 47)])
-def test_pixelate_and_posterise_are_pillows(severity: int, size: tuple[int, int]) -> None:
+def test_pixelate_posterise_and_solarise_are_pillows(severity: int, size: tuple[int, int]) -> None:
     image = pytest.importorskip("PIL.Image")
     operations = pytest.importorskip("PIL.ImageOps")
     images = photos(1, *size)
@@ -306,6 +309,9 @@ def test_pixelate_and_posterise_are_pillows(severity: int, size: tuple[int, int]
     (bits,) = OWN["posterise"][severity - 1]
     expected = np.asarray(operations.posterize(picture, int(bits))).transpose(2, 0, 1) / 255
     assert np.abs(SHIFTS["posterise"](images, severity, 0)[0].numpy() - expected).max() < 1e-6
+    (least,) = OWN["solarise"][severity - 1]
+    expected = np.asarray(operations.solarize(picture, int(least))).transpose(2, 0, 1) / 255
+    assert np.abs(SHIFTS["solarise"](images, severity, 0)[0].numpy() - expected).max() < 1e-6
 
 
 @every_severity
@@ -340,3 +346,88 @@ def test_sketch_draws_dark_lines_on_white() -> None:
     assert torch.equal(
         SHIFTS["sketch"](torch.full((1, 3, 9, 9), 0.3), 5, 0), torch.ones(1, 3, 9, 9)
     )
+
+
+def places(h: int, w: int, n: int = 6) -> Tensor:
+    """Images that tell in red how far right and in green how far down a pixel is, from 0 to 1."""
+    down, right = ((torch.arange(side) + 0.5) / side for side in (h, w))
+    image = torch.stack([right.expand(h, w), down[:, None].expand(h, w), torch.zeros(h, w)])
+    images = image.repeat(n, 1, 1, 1)
+    images[:, 2, 0, 0] = torch.arange(n) / 255  # so that no two draw alike
+    return images
+
+
+@every_severity
+def test_shear_moves_rows_sideways_in_proportion_to_their_height(severity: int) -> None:
+    images = places(40, 60)
+    (slant,) = OWN["shear"][severity - 1]
+    slanted = SHIFTS["shear"](images, severity, 0)
+    inside = (slice(None), slice(None), slice(10, 30), slice(25, 35))
+    moved = (slanted - images)[inside]
+    assert moved[:, 1].abs().max() < 1e-5
+    expected = slant * (images[inside][:, 1] - 0.5)
+    sides = (moved[:, 0] * expected).sum((1, 2)).sign()
+    torch.testing.assert_close(moved[:, 0], expected * sides[:, None, None], rtol=0.0, atol=1e-5)
+    assert set(sides.tolist()) == {-1.0, 1.0}
+
+
+@every_severity
+def test_elastic_moves_places_smoothly_and_no_farther_than_it_may(severity: int) -> None:
+    images = places(64, 64)
+    (reach,) = OWN["elastic"][severity - 1]
+    moved = (SHIFTS["elastic"](images, severity, 0) - images)[:, :2, 16:48, 16:48]
+    # Bicubic curves overshoot what they pass through, by an eighth in each direction.
+    assert reach / 3 < moved.abs().max() < 1.3 * reach
+    assert moved.diff(dim=3).abs().max() < 0.2 * reach
+
+
+@every_severity
+def test_glass_moves_each_pixel_on_its_own(severity: int) -> None:
+    images = places(64, 64)
+    (reach,) = OWN["glass"][severity - 1]
+    moved = (SHIFTS["glass"](images, severity, 0) - images)[:, :2, 16:48, 16:48]
+    assert moved.abs().max() <= reach + 1e-5
+    assert moved.std().item() == pytest.approx(reach / 3**0.5, rel=0.05)  # of a uniform draw
+    beside = torch.corrcoef(torch.stack([moved[..., :-1].flatten(), moved[..., 1:].flatten()]))
+    assert abs(beside[0, 1]) < 0.05
+
+
+@every_severity
+def test_haze_takes_its_share_of_the_light(severity: int) -> None:
+    black = torch.zeros(6, 3, 40, 50)
+    black[:, 2, 0, 0] = torch.arange(6) / 255
+    white = 1 - black
+    (scattered,) = OWN["haze"][severity - 1]
+    for images in (black, white):
+        hazy = SHIFTS["haze"](images, severity, 0)
+        banks = (hazy - (1 - scattered) * images) / scattered
+        torch.testing.assert_close(banks[:, 0], banks[:, 1])  # grey
+        assert 0.3 < banks.mean() < 0.7 and banks.std() > 0.1
+        assert banks.diff(dim=3)[:, 0].abs().max() < 0.2  # without edges
+
+
+@every_severity
+@pytest.mark.parametrize("side", [32, 96])
+def test_snow_covers_its_share_before_a_veil(severity: int, side: int) -> None:
+    black = torch.zeros(20, 3, side, side)
+    black[:, 2, 0, 0] = torch.arange(20) / 255
+    share, veil = OWN["snow"][severity - 1]
+    snowy = SHIFTS["snow"](black, severity, 0)[:, 0]
+    assert snowy.min().item() == pytest.approx(veil)
+    flakes = ((snowy - veil) / (1 - veil)).mean().item()
+    assert flakes == pytest.approx(1 - (1 - share) ** 2, rel=0.1)  # each falls on the place below
+
+
+@every_severity
+def test_occlusion_hides_one_rectangle_somewhere(severity: int) -> None:
+    images = places(40, 60, 12)
+    (share,) = OWN["occlusion"][severity - 1]
+    hidden = SHIFTS["occlusion"](images, severity, 0)[:, 2] == 0.5
+    assert hidden.double().mean((1, 2)).numpy() == pytest.approx(share, rel=0.1)
+    firsts = set()
+    for one in hidden:
+        rows, columns = (one.any(axis).nonzero()[:, 0] for axis in (1, 0))
+        assert one[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].all()
+        assert one.sum() == len(rows) * len(columns)
+        firsts.add((int(rows[0]), int(columns[0])))
+    assert len(firsts) > 6

@@ -78,6 +78,14 @@ def generators(images: Images, seed: int) -> list[torch.Generator]:
     return [torch.Generator().manual_seed(key) for (key,) in residues(images, 1, seed).tolist()]
 
 
+def fields(images: Images, shape: tuple[int, ...], seed: int) -> Tensor:
+    """Numbers in [0, 1), as many for each image as that shape has places; never exported."""
+    drawn = torch.empty(images.shape[0], *shape)
+    for one, generator in zip(drawn, generators(images, seed), strict=True):
+        one.uniform_(generator=generator)
+    return drawn.to(images.device)
+
+
 def gaussians(count: int, seed: int, device: torch.device) -> Float[Tensor, " {count}"]:
     """Standard normal numbers from the seed alone, made on the device (Box and Muller, 1958)."""
     step, start = _numbers(2, seed).tolist()

@@ -7,11 +7,12 @@ the seed and the image alone (see draws.py), so an image is shifted alike in any
 from collections.abc import Callable
 
 from rightly.draws import Images
-from rightly.shifts.blur import defocus_blur, gaussian_blur, motion_blur
-from rightly.shifts.colour import brightness, contrast, posterise, saturation
+from rightly.shifts.blur import defocus_blur, gaussian_blur, glass, motion_blur
+from rightly.shifts.colour import brightness, contrast, haze, posterise, saturation, solarise
 from rightly.shifts.digital import jpeg, pixelate, sketch
-from rightly.shifts.geometry import rotation, zoom_out
+from rightly.shifts.geometry import elastic, rotation, shear, zoom_out
 from rightly.shifts.noise import gaussian_noise, impulse_noise, shot_noise
+from rightly.shifts.obstacles import occlusion, snow
 
 Shift = Callable[[Images, int, int], Images]
 
@@ -31,17 +32,24 @@ SHIFTS: dict[str, Shift] = {
     "zoom_out": zoom_out,
     "posterise": posterise,
     "sketch": sketch,
+    "glass": glass,
+    "haze": haze,
+    "solarise": solarise,
+    "elastic": elastic,
+    "shear": shear,
+    "snow": snow,
+    "occlusion": occlusion,
 }
 # What to rehearse: different in kind, and strong enough to make a classifier err.
 REHEARSAL = (
     "gaussian_noise:4",
     "gaussian_blur:4",
     "contrast:4",
-    "saturation:4",
     "posterise:4",
-    "jpeg:4",
     "rotation:4",
-    "zoom_out:4",
+    "glass:4",
+    "elastic:4",
+    "snow:4",
 )
 
 

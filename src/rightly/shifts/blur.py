@@ -1,4 +1,4 @@
-"""Shifts that blur: by soft optics, a lens out of focus or a moving camera."""
+"""Shifts that blur: by soft optics, a lens out of focus, a moving camera or frosted glass."""
 
 import math
 
@@ -7,7 +7,8 @@ import torch.nn.functional as F  # noqa: N812
 from jaxtyping import Float
 from torch import Tensor
 
-from rightly.draws import Images, as_images, precise, uniforms
+from rightly.draws import Images, as_images, fields, precise, uniforms
+from rightly.shifts.geometry import displaced
 from rightly.shifts.severities import strength
 
 
@@ -51,6 +52,12 @@ def motion_blur(images: Images, severity: int, seed: int = 0) -> Images:
             down = length + round(step * math.sin(angle))
             result.add_(image[:, down : down + h, right : right + w], alpha=weight)
     return as_images(smeared, images)
+
+
+def glass(images: Images, severity: int, seed: int = 0) -> Images:
+    """Every pixel shows a place nearby, drawn for each, as through frosted glass."""
+    (reach,) = strength("glass", images, severity)
+    return displaced(images, reach * (2 * fields(images, (2, *images.shape[2:]), seed) - 1))
 
 
 def gaussian(radius: int, deviation: float) -> Float[Tensor, " k"]:

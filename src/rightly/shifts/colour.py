@@ -6,7 +6,8 @@ with V the largest channel and d how far a channel falls short of it, a colour i
 
 import torch
 
-from rightly.draws import Images, as_images, precise
+from rightly.draws import Images, as_images, fields, precise
+from rightly.shifts.geometry import smooth
 from rightly.shifts.severities import strength
 
 
@@ -47,3 +48,19 @@ def posterise(images: Images, severity: int, seed: int = 0) -> Images:
     step = 2 ** (8 - int(bits))
     levels = (precise(images) * 255).round()
     return as_images((levels / step).floor() * step / 255, images)
+
+
+def solarise(images: Images, severity: int, seed: int = 0) -> Images:
+    """Bright 8-bit values inverted, as on film lit too long; at severity 5 all: a negative."""
+    (least,) = strength("solarise", images, severity)
+    values = precise(images)
+    return as_images(torch.where((values * 255).round() >= least, 1 - values, values), images)
+
+
+def haze(images: Images, severity: int, seed: int = 0) -> Images:
+    """Light scattered by haze, of uneven brightness, beside what is left of the image's."""
+    (scattered,) = strength("haze", images, severity)
+    values = precise(images)
+    banks = fields(images, (1, 4, 4), seed), fields(images, (1, 8, 8), seed + 1)
+    large, small = (smooth(bank.to(values), images) for bank in banks)
+    return as_images(values + scattered * (0.6 * large + 0.4 * small - values), images)

@@ -1,11 +1,19 @@
-"""Shifts of the camera: turned, or further away. The border is mirrored, as in the views."""
+"""Shifts of place: a camera turned or further away, things askew or bent.
+
+The border is mirrored, as in the views.
+"""
 
 import math
 
+import torch
 import torch.nn.functional as F  # noqa: N812
+from jaxtyping import Float
+from torch import Tensor
 
-from rightly.draws import Images, as_images, precise, uniforms
+from rightly.draws import Images, as_images, fields, precise, uniforms
 from rightly.shifts.severities import strength
+
+NODES = 5  # along each side; places between them move by what lies between
 
 
 def rotation(images: Images, severity: int, seed: int = 0) -> Images:
@@ -33,3 +41,36 @@ def zoom_out(images: Images, severity: int, seed: int = 0) -> Images:
     top, left = (h - small[0]) // 2, (w - small[1]) // 2
     border = (left, w - small[1] - left, top, h - small[0] - top)
     return as_images(F.pad(shrunk, border, mode="reflect"), images)
+
+
+def shear(images: Images, severity: int, seed: int = 0) -> Images:
+    """The images slanted about their middle, to the left or right as drawn for each."""
+    (slant,) = strength("shear", images, severity)
+    h, w = images.shape[2:]
+    heights = ((torch.arange(h, device=images.device) + 0.5) / h - 0.5)[:, None].expand(h, w)
+    side = (uniforms(images, 1, seed)[:, 0] < 0.5).float() * 2 - 1
+    along = slant * side[:, None, None] * heights
+    return displaced(images, torch.stack([along, torch.zeros_like(along)], 1))
+
+
+def elastic(images: Images, severity: int, seed: int = 0) -> Images:
+    """The images bent smoothly: a few places move as drawn, and take what is around with them."""
+    (reach,) = strength("elastic", images, severity)
+    nodes = reach * (2 * fields(images, (2, NODES, NODES), seed) - 1)
+    return displaced(images, smooth(nodes, images))
+
+
+def smooth(nodes: Float[Tensor, "n c k k"], images: Images) -> Float[Tensor, "n c h w"]:
+    """The numbers at a few nodes spread over images, the corners at the corners."""
+    size = tuple(images.shape[2:])
+    return F.interpolate(nodes, size, mode="bicubic", align_corners=True)
+
+
+def displaced(images: Images, by: Float[Tensor, "n 2 h w"]) -> Images:
+    """Every pixel taken from elsewhere: so many widths to the right, so many heights below."""
+    values = precise(images)
+    size = [1, 3, *images.shape[2:]]
+    here = F.affine_grid(torch.eye(2, 3)[None].to(values), size, align_corners=False)
+    there = here + 2 * by.to(values).permute(0, 2, 3, 1)  # coordinates run from -1 to 1
+    moved = F.grid_sample(values, there, padding_mode="reflection", align_corners=False)
+    return as_images(moved, images)

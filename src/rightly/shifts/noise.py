@@ -2,7 +2,7 @@
 
 import torch
 
-from rightly.draws import Images, as_images, generators, precise
+from rightly.draws import Images, as_images, fields, generators, precise
 from rightly.shifts.severities import strength
 
 
@@ -27,9 +27,6 @@ def shot_noise(images: Images, severity: int, seed: int = 0) -> Images:
 def impulse_noise(images: Images, severity: int, seed: int = 0) -> Images:
     """A share of the values replaced by 0 or 1, salt and pepper in each channel."""
     (share,) = strength("impulse_noise", images, severity)
-    draws = torch.empty(images.shape)
-    for one, generator in zip(draws, generators(images, seed), strict=True):
-        one.uniform_(generator=generator)
-    draws = draws.to(images.device)
+    draws = fields(images, tuple(images.shape[1:]), seed)
     pepper, salt = draws < share / 2, draws >= 1 - share / 2
     return images.masked_fill(pepper, 0).masked_fill(salt, 1)

@@ -38,6 +38,13 @@ OWN: dict[str, Five] = {
     "rotation": ((10.0,), (20.0,), (30.0,), (45.0,), (60.0,)),  # degrees
     "zoom_out": ((0.9,), (0.8,), (0.7,), (0.6,), (0.5,)),  # side of the shrunken image
     "posterise": ((5.0,), (4.0,), (3.0,), (2.0,), (1.0,)),  # bits kept of 8
+    "glass": ((0.02,), (0.03,), (0.04,), (0.055,), (0.07,)),  # share of the side a pixel may stray
+    "haze": ((0.25,), (0.35,), (0.45,), (0.55,), (0.65,)),  # share of the light that is the haze's
+    "solarise": ((224.0,), (192.0,), (160.0,), (128.0,), (0.0,)),  # 8-bit value, inverted above
+    "elastic": ((0.04,), (0.06,), (0.09,), (0.12,), (0.15,)),  # share of the side a place may move
+    "shear": ((0.15,), (0.3,), (0.45,), (0.6,), (0.8,)),  # width gained for each height
+    "snow": ((0.01, 0.05), (0.02, 0.1), (0.03, 0.15), (0.05, 0.2), (0.08, 0.25)),  # flakes, veil
+    "occlusion": ((0.1,), (0.15,), (0.2,), (0.3,), (0.4,)),  # share of the area covered
     "sketch": ((0.2,), (0.4,), (0.6,), (0.8,), (1.0,)),  # from photograph to drawing
 }
 
