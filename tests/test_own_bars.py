@@ -100,15 +100,18 @@ def test_images_are_mixed_halved_and_collected_once(tmp_path, monkeypatch, capsy
     arguments = [".", str(tmp_path), "--classifiers", "one", "--shifted", "5", "--rehearsed", "6"]
     monkeypatch.setattr(sys, "argv", ["unseen.py", *arguments])
     unseen.main()
-    cal, labels = rightly.load(tmp_path / "one" / "cal.npz")
-    assert len(cal) == 10 and cal.view_names == tuple(VIEWS)
-    assert set(labels.tolist()) == {0, 1}  # not one class after the other
-    for name in SHIFTS:
-        assert len(rightly.load(tmp_path / "one" / f"{name}.npz")[0]) == 5
-    rehearsed, truth = rightly.load(tmp_path / "rehearsal" / "one.npz")
-    assert rehearsed.shift_names == tuple(f"{name}:4" for name in SHIFTS)
-    assert rehearsed.shift.bincount().tolist() == [0, *[6] * len(SHIFTS)]
-    assert torch.equal(truth[:6], labels[:6]) and torch.equal(truth[-6:], labels[:6])
+    for half, other in (("one_1", "one_2"), ("one_2", "one_1")):
+        cal, labels = rightly.load(tmp_path / half / "cal.npz")
+        assert len(cal) == 10 and cal.view_names == tuple(VIEWS)
+        assert set(labels.tolist()) == {0, 1}  # not one class after the other
+        judging, _ = rightly.load(tmp_path / other / "ind.npz")
+        assert torch.equal(judging.logits, cal.logits)
+        for name in SHIFTS:
+            assert len(rightly.load(tmp_path / half / f"{name}.npz")[0]) == 5
+        rehearsed, truth = rightly.load(tmp_path / "rehearsal" / f"{half}.npz")
+        assert rehearsed.shift_names == tuple(f"{name}:4" for name in SHIFTS)
+        assert rehearsed.shift.bincount().tolist() == [0, *[6] * len(SHIFTS)]
+        assert torch.equal(truth[:6], labels[:6]) and torch.equal(truth[-6:], labels[:6])
     capsys.readouterr()
     unseen.main()
     assert "written" not in capsys.readouterr().out

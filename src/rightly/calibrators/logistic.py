@@ -1,6 +1,7 @@
 """Logistic regression on a few columns and a class, solved exactly."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -45,6 +46,21 @@ class Solution:
     def logits(self, evidence: Features, classes: Labels) -> PerSample:
         return self.bias + evidence @ self.weights + self.offsets[classes]
 
+    def along(self, line: "Line") -> "Solution":
+        """The same with its logits on that line."""
+        bias = line.bias + line.slope * self.bias
+        return Solution(bias, line.slope * self.weights, line.slope * self.offsets)
+
+
+class Line(NamedTuple):
+    """logit = bias + slope * score."""
+
+    slope: Tensor
+    bias: Tensor
+
+    def __call__(self, score: PerSample) -> PerSample:
+        return self.bias + self.slope * score
+
 
 def weigh(rows: Rows, held_back: Tensor, class_held_back: float, class_count: int) -> Solution:
     """The weights of standardised evidence and one offset a class, both held back, bias free."""
@@ -58,23 +74,23 @@ def weigh(rows: Rows, held_back: Tensor, class_held_back: float, class_count: in
     return Solution(found.bias - centre @ weights, weights, found.offsets)
 
 
-def stretch(solution: Solution, rows: Rows) -> Solution:
-    """The same solution with its slope and its bias fitted freely to these rows.
+def stretch(score: PerSample, correct: PerSampleBool, weight: PerSample) -> Line:
+    """The slope and bias, both free, that turn scores into log-odds of being right.
 
     Holding back shares what columns know in common between them, which is what lasts under
     shift, but it also flattens the whole. And what ranks samples need not be learned from the
     same mix of samples as how often they are right.
     """
-    score = solution.logits(rows.evidence, rows.classes)
-    centre = (rows.weight @ score) / rows.weight.sum()
-    score = (score - centre)[:, None]
+    used = weight > 0
+    score, correct, weight = score[used], correct[used], weight[used]
+    centre = (weight @ score) / weight.sum()
+    column = (score - centre)[:, None]
     none = torch.zeros(1, dtype=score.dtype, device=score.device)
     # One class with an immovable offset: a bias and one column are all that is left.
-    together = Rows(score, torch.zeros_like(rows.classes), rows.correct, rows.weight)
-    last = _newton(score, together, none, 1e9, 1)
-    factor = last.weights[0].clamp_min(0)
-    bias = last.bias + factor * (solution.bias - centre)
-    return Solution(bias, factor * solution.weights, factor * solution.offsets)
+    together = Rows(column, torch.zeros_like(correct, dtype=torch.int64), correct, weight)
+    found = _newton(column, together, none, 1e9, 1)
+    slope = found.weights[0].clamp_min(0)
+    return Line(slope, found.bias - slope * centre)
 
 
 def _newton(

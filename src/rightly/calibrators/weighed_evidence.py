@@ -11,8 +11,9 @@ and lasts better under shifts that were never seen (docs/findings.md). Five thin
 - Rehearsal: rows of the calibration data that show images under synthetic shifts, where there are
   any.
 - Weights are learned from much shift, since what ranks predictions then also ranks those of images
-  as they are. How often predictions are right, a slope and a bias, is learned from less of it; how
-  much rehearsal counts there is chosen by leaving out some kinds of shifts.
+  as they are. How much rehearsal counts there is chosen by leaving out some kinds of shifts. How
+  often predictions are right, a slope and a bias, is learned from less of it: so much that for
+  images as they are confidence falls short of accuracy by no more than a point or two.
 - Hidden units: what evidence means depends on what happened to the image, and rows of several
   kinds of shifts show enough of that to weigh curved functions of it.
 """
@@ -87,13 +88,12 @@ class WeighedEvidence(Calibrator):
         problem = Problem(self.caution, held_back, units, predictions.class_count)
         curved = len(samples.kinds()) >= FEW_KINDS
         with one_thread():
-            level = problem.best_level(samples)
-            solution = problem.weighed(samples, curved)
-            solution = problem.levelled(solution, samples, level, curved)
+            share = problem.best_share(samples)
+            solution = problem.fitted(samples, share, curved)
         kept = slice(None) if curved else slice(0)
         self.learn(
             inverse=torch.tensor(inverse, dtype=torch.float64, device=device),
-            rehearsed=torch.tensor(level, dtype=torch.float64, device=device),
+            rehearsed=torch.tensor(share, dtype=torch.float64, device=device),
             bias=solution.bias.to(device),
             weights=solution.weights.to(device),
             offsets=solution.offsets.to(device),

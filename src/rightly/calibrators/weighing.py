@@ -1,17 +1,18 @@
 """How evidence of correctness is weighed: the rows, what each counts, and the fit.
 
-Weights come first, from much shift; then a slope and a bias for the whole, from less of it.
+Weights come first, from much shift; then a slope and a bias for the whole, from as much of it as
+an allowance permits: in distribution, confidence may fall so far short of accuracy.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from rightly.calibrators.hidden_units import HiddenUnits
-from rightly.calibrators.logistic import Rows, Solution, stretch, weigh
+from rightly.calibrators.logistic import Line, Rows, Solution, stretch, weigh
 from rightly.calibrators.rehearsal import image_numbers, shift_kinds, views_as_shifted
 from rightly.evidence import (
     Neighbours,
@@ -31,12 +32,14 @@ CLASS_HELD_BACK = 10.0  # offsets of a third of a logit are expected
 UNIT_HELD_BACK = 500.0  # in samples' worth of loss
 FEW_CLASSES = 32  # up to here hidden units see every class
 # How much shifted rows count beside the images, at caution 1/2. For weights:
-VIEWS_WEIGH = 0.5
+VIEWS_WEIGH = 0.3
 KIND_WEIGHS = 0.1  # each kind of shift in rehearsal
-KINDS_WEIGH = 0.5  # all of them at most
-# For slope and bias:
-VIEWS_LEVEL = 0.07  # where there is no rehearsal
-REHEARSAL_LEVELS = (0.35, 0.4)  # the calibration data choose
+KINDS_WEIGH = (0.15, 0.25)  # all of them at most: the calibration data choose
+# For slope and bias, as much as lets mean confidence fall short of accuracy by no more than:
+VIEWS_COST = 0.005  # where there is no rehearsal
+REHEARSAL_COST = 0.016
+OFTEN = 0.1  # for classifiers that err less often than this, in proportion
+HALVINGS = 10
 VIEW = -1  # kind of the rows that show a view instead of an image
 JUDGES = 4  # for that choice every fourth image judges, with all its shifted copies
 JUDGED = 30_000  # rows are enough for it
@@ -116,32 +119,53 @@ class Problem:
     units: HiddenUnits
     class_count: int
 
-    def weighed(self, samples: Samples, curved: bool) -> Solution:
-        rehearsed = min(KINDS_WEIGH, KIND_WEIGHS * len(samples.kinds()))
-        rows, n = self.rows(samples, VIEWS_WEIGH, rehearsed, curved)
+    def fitted(self, samples: Samples, share: float, curved: bool) -> Solution:
+        """Weights with rehearsal at that share, then slope and bias."""
+        seen = self.seen(samples.columns, curved)
+        solution = self._weighed(samples, seen, share)
+        score = solution.logits(seen, samples.classes)
+        return solution.along(self._levelled(samples, score))
+
+    def _weighed(self, samples: Samples, seen: Tensor, share: float) -> Solution:
+        rehearsed = min(share, KIND_WEIGHS * len(samples.kinds()))
+        weight = self._counted(samples, VIEWS_WEIGH, rehearsed)
+        used = weight > 0
+        rows = Rows(seen[used], samples.classes[used], samples.correct[used], weight[used])
+        n = int((samples.kind == 0).sum())
         held_back = self.held_back * max(HELD_BACK * n, LEAST_HELD_BACK)
         if rehearsed:
             held_back = held_back * REHEARSED_HELD_BACK
-        if curved:
-            more = torch.full((rows.evidence.shape[1] - held_back.shape[0],), UNIT_HELD_BACK)
-            held_back = torch.cat([held_back, more.double()])
+        units = torch.full((seen.shape[1] - held_back.shape[0],), UNIT_HELD_BACK)
+        held_back = torch.cat([held_back, units.double()])
         return weigh(rows, held_back, CLASS_HELD_BACK, self.class_count)
 
-    def levelled(
-        self, solution: Solution, samples: Samples, level: float, curved: bool
-    ) -> Solution:
-        views = 0.0 if level else VIEWS_LEVEL
-        return stretch(solution, self.rows(samples, views, level, curved)[0])
+    def _levelled(self, samples: Samples, score: PerSample) -> Line:
+        """Slope and bias from images and as many shifted ones as may be."""
+        rehearsed, even = bool(samples.kinds()), replace(self, caution=0.5)
+        plain = samples.kind == 0
+        accuracy = float(samples.correct[plain].double().mean())
+        allowed = (REHEARSAL_COST if rehearsed else VIEWS_COST) * min(1.0, (1 - accuracy) / OFTEN)
 
-    def rows(
-        self, samples: Samples, views: float, rehearsed: float, curved: bool
-    ) -> tuple[Rows, int]:
-        """The samples that count, shifted ones so much beside the images, and how many images.
+        def at(problem: Problem, level: float) -> Line:
+            shares = (0.0, level) if rehearsed else (level, 0.0)
+            return stretch(score, samples.correct, problem._counted(samples, *shares))
+
+        def costs(level: float) -> bool:
+            confidence = at(even, level)(score[plain]).sigmoid().mean()
+            return bool(accuracy - confidence > allowed)
+
+        low, high = 0.0, 1.0
+        for _ in range(HALVINGS if costs(high) else 0):
+            middle = (low + high) / 2
+            low, high = (low, middle) if costs(middle) else (middle, high)
+        return at(self, high)
+
+    def _counted(self, samples: Samples, views: float, rehearsed: float) -> PerSample:
+        """How much each sample counts, shifted ones so much beside the images.
 
         The weights sum up to the number of images.
         """
         kind = samples.kind
-        n = int((kind == 0).sum())
         weight = torch.zeros(kind.shape[0], dtype=torch.float64)
         for group, share in (
             (kind == 0, 1 - self.caution),
@@ -151,42 +175,38 @@ class Problem:
             weight[group] = share / max(1, int(group.sum()))
         if not bool(weight.sum() > 0):
             weight[kind == 0] = 1.0  # nothing stands for shift
-        used = weight > 0
-        seen = self.seen(samples.columns[used], curved)
-        weight = weight[used] * (n / weight.sum())
-        return Rows(seen, samples.classes[used], samples.correct[used], weight), n
+        return weight * ((kind == 0).sum() / weight.sum())
 
     def seen(self, columns: Features, curved: bool) -> Tensor:
         """The columns that are weighed: fewer, or with hidden units more."""
         return self.units(columns) if curved else columns[:, : self.held_back.shape[0]]
 
-    def best_level(self, samples: Samples) -> float:
-        """How much rehearsal counts for slope and bias, judged on kinds that were left out."""
+    def best_share(self, samples: Samples) -> float:
+        """How much rehearsal counts for weights, judged on kinds that were left out."""
         kinds = samples.kinds()
         if len(kinds) < 2:  # no kind would be left to fit on
-            return REHEARSAL_LEVELS[-1] if kinds else 0.0
+            return KINDS_WEIGH[0] if kinds else 0.0
         samples = samples.thinned(JUDGED)
         groups = [kinds[first::GROUPS] for first in range(min(GROUPS, len(kinds)))]
         plain, shifted = self._judged(samples, groups)
         # Both as shares of the least there is: shifted images, with larger losses, get no more say.
         total = (1 - self.caution) * plain / plain.min() + self.caution * shifted / shifted.min()
-        return REHEARSAL_LEVELS[int(total.argmin())]
+        return KINDS_WEIGH[int(total.argmin())]
 
     def _judged(self, samples: Samples, groups: Sequence[Sequence[int]]) -> Tensor:
-        """Mean log loss of judging images as they are, and under shifts left out, at each level.
+        """Mean log loss of judging images as they are, and under shifts left out, at each share.
 
         Straight fits are enough to judge by, and take a small part of the time.
         """
         judging = samples.image % JUDGES == JUDGES - 1
         fitted_on, judges = samples.take(~judging), samples.take(judging)
-        losses = torch.zeros(2, len(REHEARSAL_LEVELS), dtype=torch.float64)
+        losses = torch.zeros(2, len(KINDS_WEIGH), dtype=torch.float64)
         for group in groups:
             left_out = torch.tensor(group)
             some = fitted_on.take(~torch.isin(fitted_on.kind, left_out))
             plain, shifted = judges.kind == 0, torch.isin(judges.kind, left_out)
-            weighed = self.weighed(some, curved=False)
-            for i, level in enumerate(REHEARSAL_LEVELS):
-                solution = self.levelled(weighed, some, level, curved=False)
+            for i, share in enumerate(KINDS_WEIGH):
+                solution = self.fitted(some, share, curved=False)
                 losses[0, i] += self._loss(solution, judges.take(plain))
                 losses[1, i] += self._loss(solution, judges.take(shifted))
         return losses / len(groups)
