@@ -8,9 +8,10 @@ PREDICTIONS/CLASSIFIER/{cal,ind,SHIFT}.npz hold predictions and labels, as `righ
 them. FOLDER/CLASSIFIER.npz (see rehearsal.py) holds the same classifier's predictions for
 calibration images under synthetic shifts, with the same views. No shift is judged by a calibrator
 that has rehearsed it, with --strict none that has rehearsed one like it (any blur for a blur).
---shifts all takes every set that lies there. --ranks also fits every other registry entry that can
-be; --boosting also measures what the calibrator began from, gradient boosting on much evidence;
---known what could be had if each shift were known: fitted on half of each set, judged on the other.
+--classifiers all and --shifts all take all that lies there. --ranks also fits every other registry
+entry that can be; --boosting also measures what it began from, gradient boosting on much
+evidence; --known what could be had if each shift were known: fitted on half of each set, judged on
+the other.
 """
 
 import argparse
@@ -63,6 +64,8 @@ def main() -> None:
     parser.add_argument("--known", action="store_true")
     chosen = parser.parse_args()
     classifiers, shifts = chosen.classifiers.split(","), chosen.shifts.split(",")
+    if classifiers == ["all"]:
+        classifiers = sorted(file.parent.name for file in chosen.predictions.glob("*/cal.npz"))
     if shifts == ["all"]:
         files = (chosen.predictions / classifiers[0]).glob("*.npz")
         shifts = sorted({file.stem for file in files} - {"cal", "ind"})
