@@ -46,12 +46,12 @@ def stored(tmp_path):
 
 @pytest.mark.parametrize(("options", "left"), [([], 2), (["--strict"], 1)])
 def test_no_shift_is_judged_after_rehearsing_it(stored, monkeypatch, capsys, options, left):
-    arguments = [str(stored), "--classifiers", "one", "--shifts", "all"]
+    arguments = [str(stored), "--classifiers", "all", "--shifts", "all"]
     arguments += ["--rehearsal", str(stored / "rehearsal"), *options]
     monkeypatch.setattr(sys, "argv", ["own.py", *arguments])
     own.main()
     printed = capsys.readouterr().out
-    assert "ind: rehearsed 3 shifts" in printed
+    assert "one: rightly fitted" in printed and "ind: rehearsed 3 shifts" in printed
     assert f"gaussian_blur: rehearsed {left} shifts" in printed
     assert "rightly, rehearsed" in printed
 

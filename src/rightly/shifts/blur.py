@@ -8,8 +8,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from rightly.draws import Images, as_images, fields, precise, uniforms
-from rightly.shifts.geometry import displaced
 from rightly.shifts.severities import strength
+from rightly.shifts.warps import displaced
 
 
 def gaussian_blur(images: Images, severity: int, seed: int = 0) -> Images:

@@ -7,8 +7,8 @@ with V the largest channel and d how far a channel falls short of it, a colour i
 import torch
 
 from rightly.draws import Images, as_images, fields, precise
-from rightly.shifts.geometry import smooth
 from rightly.shifts.severities import strength
+from rightly.shifts.warps import smooth
 
 
 def contrast(images: Images, severity: int, seed: int = 0) -> Images:

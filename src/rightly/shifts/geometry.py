@@ -7,11 +7,10 @@ import math
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from jaxtyping import Float
-from torch import Tensor
 
 from rightly.draws import Images, as_images, fields, precise, uniforms
 from rightly.shifts.severities import strength
+from rightly.shifts.warps import displaced, smooth
 
 NODES = 5  # along each side; places between them move by what lies between
 
@@ -58,19 +57,3 @@ def elastic(images: Images, severity: int, seed: int = 0) -> Images:
     (reach,) = strength("elastic", images, severity)
     nodes = reach * (2 * fields(images, (2, NODES, NODES), seed) - 1)
     return displaced(images, smooth(nodes, images))
-
-
-def smooth(nodes: Float[Tensor, "n c k k"], images: Images) -> Float[Tensor, "n c h w"]:
-    """The numbers at a few nodes spread over images, the corners at the corners."""
-    size = tuple(images.shape[2:])
-    return F.interpolate(nodes, size, mode="bicubic", align_corners=True)
-
-
-def displaced(images: Images, by: Float[Tensor, "n 2 h w"]) -> Images:
-    """Every pixel taken from elsewhere: so many widths to the right, so many heights below."""
-    values = precise(images)
-    size = [1, 3, *images.shape[2:]]
-    here = F.affine_grid(torch.eye(2, 3)[None].to(values), size, align_corners=False)
-    there = here + 2 * by.to(values).permute(0, 2, 3, 1)  # coordinates run from -1 to 1
-    moved = F.grid_sample(values, there, padding_mode="reflection", align_corners=False)
-    return as_images(moved, images)

@@ -2,8 +2,11 @@
 
 import torch
 import torch.nn.functional as F  # noqa: N812
+from jaxtyping import Bool
+from torch import Tensor
 
 from rightly.draws import Images, as_images, fields, precise, uniforms
+from rightly.shapes import PerSample
 from rightly.shifts.severities import strength
 
 FLAKES = 32  # along each side, if there were no gaps: a flake is a 32nd of the image at any size
@@ -23,12 +26,15 @@ def snow(images: Images, severity: int, seed: int = 0) -> Images:
 def occlusion(images: Images, severity: int, seed: int = 0) -> Images:
     """A grey rectangle of the image's proportions in front, its place drawn for each."""
     (share,) = strength("occlusion", images, severity)
-    hidden = torch.ones_like(images[:, :1], dtype=torch.bool)
-    for axis, first in zip((2, 3), uniforms(images, 2, seed).unbind(1), strict=True):
-        side = images.shape[axis]
-        covered = max(1, round(share**0.5 * side))
-        start = (first * (side - covered + 1)).long()[:, None]
-        places = torch.arange(side, device=images.device)
-        inside = (places >= start) & (places < start + covered)
-        hidden = hidden & inside.reshape(-1, 1, *((side, 1) if axis == 2 else (1, side)))
-    return images.masked_fill(hidden, 0.5)
+    draws = uniforms(images, 2, seed)
+    sides = enumerate(images.shape[2:])
+    rows, columns = (_covered(side, share**0.5, draws[:, i]) for i, side in sides)
+    return images.masked_fill(rows[:, None, :, None] & columns[:, None, None], 0.5)
+
+
+def _covered(side: int, share: float, draw: PerSample) -> Bool[Tensor, "n {side}"]:
+    """Which of so many places along a side lie in a stretch of it that begins as drawn."""
+    length = max(1, round(share * side))
+    start = (draw * (side - length + 1)).long()[:, None]
+    places = torch.arange(side, device=draw.device)
+    return (places >= start) & (places < start + length)
