@@ -5,7 +5,7 @@
     python benchmarks/own.py OUT --classifiers all --shifts all --rehearsal OUT/rehearsal
 
 Half of the test images, drawn at random, are for calibration, the others judge; then the other way
-round, since one half is a point more accurate than the other, and half a point of ECE is at stake.
+round, since one half is half a point more accurate than the other, and as much ECE is at stake.
 OUT/CLASSIFIER_{1,2}/{cal,ind,SHIFT}.npz: judging images are shifted at all five severities in turn.
 OUT/rehearsal/CLASSIFIER_{1,2}.npz: calibration images at severity 4. Hours on two CPU cores, three
 minutes on a GPU; files that are there already are not collected again.
