@@ -41,7 +41,7 @@ REHEARSAL_COST = 0.016
 OFTEN = 0.1  # for classifiers that err less often than this, in proportion
 HALVINGS = 10
 VIEW = -1  # kind of the rows that show a view instead of an image
-JUDGES = 4  # for that choice every fourth image judges, with all its shifted copies
+JUDGES = 4  # of KINDS_WEIGH: every fourth image judges, with all its shifted copies
 JUDGED = 30_000  # rows are enough for it
 GROUPS = 5  # kinds of shifts are left out in as many groups at most
 
