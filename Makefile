@@ -16,8 +16,8 @@ test-fast: .venv/ready browser
 # What only runs beside other people's libraries, in an environment of its own: PyPI's torchvision
 # is a CUDA build whose import fails beside this torch and breaks others (the tests repair that).
 test-libraries: .venv-libraries/ready
-	.venv-libraries/bin/python -m pytest -q tests/test_models.py tests/test_images.py \
-		tests/test_parquet.py tests/test_scale.py tests/test_examples.py
+	.venv-libraries/bin/python -m pytest -q tests/classifiers tests/datasets tests/predictions \
+		tests/collection tests/test_examples.py
 
 # A real browser for the tests of pages, from Debian's packages.
 browser:

@@ -18,8 +18,8 @@ from typing import Any
 import results
 from analyses import ANALYSES, Analysis, Context, Table
 from gathering import Places
+from rightly.atomic_write import write_whole
 from rightly.cli.consoles import show_warning
-from rightly.files import write_whole
 from run import add_arguments, places_of, say, selection
 from setups import SETUPS
 

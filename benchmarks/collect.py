@@ -18,12 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rightly.collecting import VIEWS, Plan
-from rightly.collecting.plan import PRECISIONS
-from rightly.collecting.running import blocks_of
-from rightly.images import ImageSet
-from rightly.models import Preprocessing, open_model
-from rightly.views import VIEWS as ALL_VIEWS
+from rightly.classifiers import Preprocessing, open_model
+from rightly.collection import VIEWS, Plan
+from rightly.collection.forward import blocks_of
+from rightly.collection.plan import PRECISIONS
+from rightly.datasets import ImageSet
+from rightly.transforms.views import VIEWS as ALL_VIEWS
 
 
 def convolution(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Sequential:

@@ -21,9 +21,9 @@ import torch
 
 import rightly
 from collect import resnet50
-from rightly.deploy import export, open_deployed
-from rightly.deploy.onnx_graph import _OfStack, quietly, traced
-from rightly.models import Preprocessing
+from rightly.classifiers import Preprocessing
+from rightly.deployment import export, open_deployed
+from rightly.deployment.onnx_graph import _OfStack, quietly, traced
 from speed import synthetic
 
 VIEWS = ("rotation", "grayscale", "color_jitter")

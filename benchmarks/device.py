@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 import rightly
-from rightly.demo import demo_set
+from rightly.demo_data import demo_set
 
 
 def main() -> None:

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 import rightly
-from rightly.evaluate import split_by_shift
-from rightly.images import ImageSet, open_images
+from rightly.datasets import ImageSet, open_images
+from rightly.evaluation.measurement import split_by_shift
 from setups import Classifier, Images, Setup
 
 Labelled = tuple[rightly.Predictions, Tensor]

@@ -15,9 +15,9 @@ import time
 
 import numpy as np
 
-from rightly.intervals import draw, interval, noise_floor, replicates
 from rightly.metrics import METRICS
-from rightly.weighted import WEIGHTED, Scored
+from rightly.metrics.bootstrap import draw, interval, noise_floor, replicates
+from rightly.metrics.resampled import WEIGHTED, Scored
 
 TABLE = ("ece", "brier", "ks", "auroc")
 

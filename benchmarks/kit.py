@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from torch import nn
 
-from rightly.models import Preprocessing
+from rightly.classifiers import Preprocessing
 
 
 def cifar10_module(folder: Path):

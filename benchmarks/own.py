@@ -24,11 +24,11 @@ import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import rightly
-from rightly.evaluate import TABLE_METRICS, compare, measure
+from rightly.evaluation.measurement import TABLE_METRICS, compare, measure
 from rightly.metrics import METRICS
 from rightly.predictions import Predictions
 from rightly.shapes import Labels
-from rightly.shifts import SHIFTS, kind
+from rightly.transforms.shifts import SHIFTS, kind
 
 Data = tuple[Predictions, Labels]
 Values = dict[str, dict[str, float]]  # set -> metric -> value

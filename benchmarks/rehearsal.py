@@ -20,10 +20,10 @@ from torch import Tensor, nn
 
 import rightly
 from kit import cifar10_module
-from rightly.collecting.plan import severity_of
+from rightly.collection.plan import severity_of
 from rightly.predictions import Predictions
-from rightly.shifts import SHIFTS, shift
-from rightly.views import VIEWS
+from rightly.transforms.shifts import SHIFTS, shift
+from rightly.transforms.views import VIEWS
 
 
 def rotation(images: Tensor) -> Tensor:

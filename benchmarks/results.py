@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rightly.files import write_whole
+from rightly.atomic_write import write_whole
 
 
 class Result(NamedTuple):

@@ -22,8 +22,8 @@ import rightly
 from kit import cifar10_module
 from rehearsal import said
 from rightly.predictions import Predictions
-from rightly.shifts import SHIFTS, shift
-from rightly.views import VIEWS
+from rightly.transforms.shifts import SHIFTS, shift
+from rightly.transforms.views import VIEWS
 
 REHEARSED_AT = 4
 

@@ -19,7 +19,7 @@ from torch.utils.data import TensorDataset
 
 import rightly
 import rightly.cli
-from rightly.evaluate import measure, split_by_shift
+from rightly.evaluation.measurement import measure, split_by_shift
 
 VIEWS = ("rotation", "translation", "gaussian_noise")  # digits have no colour to jitter
 METHODS = ("uncalibrated", "temperature_scaling", "rightly")

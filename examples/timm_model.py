@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import rightly
-from rightly.evaluate import measure
+from rightly.evaluation.measurement import measure
 
 VIEWS = ("rotation", "grayscale", "color_jitter")
 

@@ -10,7 +10,7 @@ import torch
 
 import rightly
 from gathering import Labelled, MissingError, Places, Say, Trial, trials
-from rightly.evaluate import is_random, measure
+from rightly.evaluation.measurement import is_random, measure
 from setups import Setup
 
 Row = dict[str, Any]

@@ -5,7 +5,7 @@ from typing import Any
 
 from analyses.described import Analysis, Context, Row, Table, fitted, means, measured
 from analyses.drawing import lines, series_of
-from rightly.calibrators.learned_temperature import LearnedTemperature
+from rightly.calibrators.temperature_network import LearnedTemperature
 
 LOSSES = {"ca_views": "correctness_aware", "ce_views": "cross_entropy"}
 METRICS = ("ece", "brier", "ks", "auroc")

@@ -11,7 +11,7 @@ from typing import Any
 import rightly
 from analyses.described import Analysis, Context, Row, Table, fitted, means, measured
 from analyses.drawing import finished
-from rightly.calibrators.learned_temperature import LearnedTemperature
+from rightly.calibrators.temperature_network import LearnedTemperature
 
 LETTERS = {
     "rotation": "R",

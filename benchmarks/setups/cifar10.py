@@ -3,7 +3,7 @@
 Its ten classifiers are those of github.com/kuangliu/pytorch-cifar, trained by whoever runs this:
 the paper released no weights. Put a module `cifar10_classifiers` on PYTHONPATH with a function
 for each of them, named in lower case, that returns the trained network, or the network and its
-`rightly.models.Preprocessing`.
+`rightly.classifiers.Preprocessing`.
 """
 
 from setups.described import Images, Setup, own_code

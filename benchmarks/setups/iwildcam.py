@@ -2,7 +2,7 @@
 
 Its ten classifiers are the weights that WILDS publishes on CodaLab. Put a module
 `iwildcam_classifiers` on PYTHONPATH with a function for each of them, named in lower case, that
-returns the ResNet-50 with these weights and its `rightly.models.Preprocessing`.
+returns the ResNet-50 with these weights and its `rightly.classifiers.Preprocessing`.
 """
 
 from setups.described import Images, Setup, own_code

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rightly.budget import views_for_budget
 from rightly.calibrators import Calibrator, calibrator
-from rightly.evaluate import TABLE_METRICS, measure, uncalibrated
+from rightly.decisions.thresholds import at_threshold, checked_share, threshold_for_accuracy
+from rightly.evaluation.measurement import TABLE_METRICS, measure, uncalibrated
+from rightly.evaluation.view_cost import views_for_budget
 from rightly.predictions import Predictions, checked_labels
-from rightly.selective import at_threshold, checked_share, threshold_for_accuracy
 from rightly.shapes import AnyArray
 
 
@@ -27,7 +27,7 @@ def fit(
 
     Accept from `threshold` upwards, or from the lowest one whose accepted calibration samples are
     right with this `accuracy`; with neither, there is no threshold. `source` names the classifier,
-    as `rightly.storage.source_of` reads it from what collect wrote. A `budget` in mean forward
+    as `rightly.predictions.source_of` reads it from what collect wrote. A `budget` in mean forward
     passes per image chooses among the views and where to look at them; without `choose_views`
     all of them are looked at there.
     """

@@ -8,21 +8,21 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from rightly.calibrators import saved
-from rightly.calibrators.adaptive_temperature import AdaptiveTemperatureScaling
+from rightly.calibrators import serialization as saved
+from rightly.calibrators.adaptive_temperature_scaling import AdaptiveTemperatureScaling
 from rightly.calibrators.base import Calibrator as Calibrator
 from rightly.calibrators.base import NotFittedError as NotFittedError
 from rightly.calibrators.cascade import Cascade
-from rightly.calibrators.correctness_regression import CorrectnessRegression
-from rightly.calibrators.ensemble_temperature import EnsembleTemperatureScaling
-from rightly.calibrators.global_temperature import GlobalTemperature
-from rightly.calibrators.learned_temperature import LearnedTemperature
+from rightly.calibrators.correctness_logistic.calibrator import WeighedEvidence
+from rightly.calibrators.correctness_network import CorrectnessRegression
+from rightly.calibrators.ensemble_temperature_scaling import EnsembleTemperatureScaling
 from rightly.calibrators.multi_isotonic import MultiIsotonic
 from rightly.calibrators.proximity import Proximity
 from rightly.calibrators.spline import Spline
+from rightly.calibrators.temperature_network import LearnedTemperature
+from rightly.calibrators.temperature_scaling import GlobalTemperature
 from rightly.calibrators.true_class_probability import TrueClassProbability
 from rightly.calibrators.uncalibrated import Uncalibrated
-from rightly.calibrators.weighed_evidence import WeighedEvidence
 
 
 @dataclass(frozen=True)

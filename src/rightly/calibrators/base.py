@@ -11,16 +11,16 @@ from typing import Any, NamedTuple, TypeVar, final
 import torch
 from torch import Tensor, nn
 
-from rightly.calibrators import saved
-from rightly.calibrators.training import one_thread
-from rightly.predictions import Predictions, checked_labels
-from rightly.scaling import (
+from rightly.calibrators import serialization as saved
+from rightly.calibrators.solvers.margin_table import (
     chunks,
     inverse_temperature_for,
     keep_class,
     scaled_softmax,
     top_probability,
 )
+from rightly.calibrators.solvers.optimise import one_thread
+from rightly.predictions import Predictions, checked_labels
 from rightly.shapes import AnyArray, Labels, Logits, PerSample, PerSampleBool
 
 Fitted = TypeVar("Fitted", bound="Calibrator")

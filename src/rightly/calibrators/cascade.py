@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from rightly.calibrators.base import Answer, Calibrator
-from rightly.calibrators.training import split_rows
+from rightly.calibrators.solvers.optimise import split_rows
 from rightly.predictions import Predictions
 from rightly.shapes import Labels, Logits, PerSample, PerSampleBool
 

@@ -14,9 +14,9 @@ from scipy.optimize import isotonic_regression
 from torch import Tensor
 
 from rightly.calibrators.base import VectorCalibrator
-from rightly.calibrators.interpolation import interpolate
+from rightly.calibrators.solvers.margin_table import chunks
+from rightly.calibrators.solvers.piecewise import interpolate
 from rightly.predictions import Predictions
-from rightly.scaling import chunks
 from rightly.shapes import Labels, Logits
 
 TILT = 1e-9  # makes the map strictly increasing, so that the predicted class keeps its place

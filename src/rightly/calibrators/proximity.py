@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from rightly.calibrators.base import Calibrator
-from rightly.calibrators.interpolation import place_in
+from rightly.calibrators.solvers.margin_table import blocks
+from rightly.calibrators.solvers.piecewise import place_in
 from rightly.predictions import Predictions
-from rightly.scaling import blocks
 from rightly.shapes import Features, Labels, PerSample, Reference
 
 NEIGHBOURS = 10

@@ -7,7 +7,7 @@ import torch
 from scipy.interpolate import CubicSpline
 
 from rightly.calibrators.base import Calibrator
-from rightly.calibrators.interpolation import interpolate
+from rightly.calibrators.solvers.piecewise import interpolate
 from rightly.predictions import Predictions
 from rightly.shapes import Labels, PerSample
 

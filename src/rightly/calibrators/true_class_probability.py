@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from rightly.calibrators.base import Calibrator
-from rightly.calibrators.network import (
+from rightly.calibrators.solvers.mlp import (
     draw_layers,
     pack,
     parameters,
@@ -21,7 +21,7 @@ from rightly.calibrators.network import (
     standardisation,
     unpack,
 )
-from rightly.calibrators.training import adam, repeatably, split_rows
+from rightly.calibrators.solvers.optimise import adam, repeatably, split_rows
 from rightly.predictions import Predictions
 from rightly.shapes import Labels, PerSample
 

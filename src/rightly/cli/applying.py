@@ -10,13 +10,13 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from rightly.atomic_write import write_whole
+from rightly.batch_inference import SCORES, Scoring, scores
 from rightly.calibrators import load_calibrator
 from rightly.cli import engines
 from rightly.cli.consoles import ERR, OUT
-from rightly.files import write_whole
-from rightly.scale import Cluster, apply_with
-from rightly.scoring import SCORES, Scoring, scores
-from rightly.storage import load
+from rightly.collection.distributed import Cluster, apply_with
+from rightly.predictions import load
 
 
 def add_commands(commands: Any) -> None:

@@ -7,10 +7,9 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from rightly import tables, verdicts
 from rightly.calibrators import CALIBRATORS, load_calibrator
 from rightly.cli.consoles import ERR, OUT
-from rightly.evaluate import (
+from rightly.evaluation.measurement import (
     TABLE_METRICS,
     TestSets,
     before_and_after,
@@ -20,12 +19,13 @@ from rightly.evaluate import (
     over_classifiers,
     split_by_shift,
 )
-from rightly.intervals import least_resamples
+from rightly.evaluation.results import SIGNIFICANT, Bootstrap, Row, read_json, write_json
 from rightly.metrics import METRICS
-from rightly.predictions import Predictions
-from rightly.rows import SIGNIFICANT, Bootstrap, Row, read_json, write_json
+from rightly.metrics.bootstrap import least_resamples
+from rightly.predictions import Predictions, load
+from rightly.reporting import tables
+from rightly.reporting import terminal as verdicts
 from rightly.shapes import Labels
-from rightly.storage import load
 
 REFERENCE = "temperature_scaling"  # what one does without thinking
 

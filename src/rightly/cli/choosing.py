@@ -9,13 +9,12 @@ from typing import Any
 
 from rich.table import Table
 
-from rightly.calibrators.view_choice import Gain, rank_views
-from rightly.choosing import CAUTION, Choice, choose
+from rightly.atomic_write import write_whole
 from rightly.cli.consoles import ERR, OUT
-from rightly.files import write_whole
-from rightly.predictions import Predictions
+from rightly.evaluation.method_selection import CAUTION, Choice, choose
+from rightly.evaluation.view_selection import Gain, rank_views
+from rightly.predictions import Predictions, load
 from rightly.shapes import Labels
-from rightly.storage import load
 
 
 def add_commands(commands: Any) -> None:

@@ -18,16 +18,16 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from rightly.classifiers import KNOWN, Preprocessing, open_model
 from rightly.cli import engines
 from rightly.cli.calibrating import names_in
 from rightly.cli.consoles import ERR, OUT
-from rightly.collecting import VIEWS, Plan, Report, collect_into
-from rightly.images import LAYOUTS, ImageSet, open_images
-from rightly.models import KNOWN, Preprocessing, open_model
-from rightly.scale import Cluster, Collecting, collect_with
-from rightly.shifts import REHEARSAL, SHIFTS
-from rightly.storage.parquet import Store
-from rightly.views import VIEWS as ALL_VIEWS
+from rightly.collection import VIEWS, Plan, Report, collect_into
+from rightly.collection.distributed import Cluster, Collecting, collect_with
+from rightly.datasets import LAYOUTS, ImageSet, open_images
+from rightly.predictions.parquet import Store
+from rightly.transforms.shifts import REHEARSAL, SHIFTS
+from rightly.transforms.views import VIEWS as ALL_VIEWS
 
 
 def add_commands(commands: Any) -> None:

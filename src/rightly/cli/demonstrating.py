@@ -6,13 +6,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rightly import report, tables
 from rightly.calibrators import CALIBRATORS
 from rightly.cli.calibrating import bootstrap_for, compared
 from rightly.cli.consoles import ERR, OUT
 from rightly.cli.reporting import digest, study_of
-from rightly.demo import TESTS, demo_set
-from rightly.evaluate import TABLE_METRICS, fitted_by
+from rightly.demo_data import TESTS, demo_set
+from rightly.evaluation.measurement import TABLE_METRICS, fitted_by
+from rightly.reporting import html as report
+from rightly.reporting import tables
 
 REPORT = "rightly-demo-report.html"
 SHOWN = "rightly"  # what the report is about: the default of fit
@@ -39,7 +40,7 @@ def _demo(chosen: argparse.Namespace) -> None:
     if find_spec("jinja2") is None:
         ERR.print("no report: it needs jinja2, pip install 'rightly[report]'", markup=False)
         return
-    data = files("rightly") / "data"
+    data = files("rightly.demo_data")
     study = study_of(
         predictions,
         labels,

@@ -11,22 +11,22 @@ import numpy as np
 from rich.progress import track
 from rich.table import Table
 
-from rightly.budget import METRICS, Point, cost_curve
+from rightly.atomic_write import write_whole
 from rightly.calibrators import Calibrator, load_calibrator
+from rightly.classifiers import KNOWN, Preprocessing
 from rightly.cli.calibrating import labelled, names_in
 from rightly.cli.collecting import add_preprocessing, preprocessing_of
 from rightly.cli.consoles import ERR, OUT
-from rightly.deploy import CalibratedClassifier, Deployed, Verdicts, export, open_deployed
-from rightly.deploy.card import Measured, block_of, card_of
-from rightly.deploy.hub import CALIBRATOR, CONFIG
-from rightly.deploy.identity import expected_preprocessing, identity_without_classifier
-from rightly.evaluate import TABLE_METRICS, measure, split_by_shift, uncalibrated
-from rightly.files import write_whole
-from rightly.images import UnreadableImage
-from rightly.images.folders import pictures_in
-from rightly.images.pictures import Files
-from rightly.models import KNOWN, Preprocessing
-from rightly.selective import at_threshold
+from rightly.datasets import UnreadableImage
+from rightly.datasets.class_folders import pictures_in
+from rightly.datasets.decoding import Files
+from rightly.decisions.thresholds import at_threshold
+from rightly.deployment import CalibratedClassifier, Deployed, Verdicts, export, open_deployed
+from rightly.deployment.hub import CALIBRATOR, CONFIG
+from rightly.deployment.metadata import expected_preprocessing, identity_without_classifier
+from rightly.deployment.model_card import Measured, block_of, card_of
+from rightly.evaluation.measurement import TABLE_METRICS, measure, split_by_shift, uncalibrated
+from rightly.evaluation.view_cost import METRICS, Point, cost_curve
 
 
 def add_commands(commands: Any) -> None:
@@ -226,7 +226,7 @@ def _budget(chosen: argparse.Namespace) -> None:
 
 
 def _plot_budget(points: list[Point], path: Path) -> None:
-    from rightly import plots
+    from rightly.reporting import figures as plots
 
     panels = plots.grid_of(1, len(METRICS), 2.4)[0]
     passes = np.array([point.passes for point in points])

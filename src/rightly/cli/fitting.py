@@ -9,7 +9,7 @@ from rightly.cli.calibrating import labelled
 from rightly.cli.choosing import chosen_method
 from rightly.cli.consoles import ERR, OUT
 from rightly.fitting import fit
-from rightly.storage import source_of
+from rightly.predictions import source_of
 
 
 def add_commands(commands: Any) -> None:

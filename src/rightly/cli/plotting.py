@@ -8,16 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from rightly import curves, intervals
 from rightly.calibrators import Calibrator, load_calibrator
 from rightly.cli.calibrating import labelled, named_tests, names_in
 from rightly.cli.consoles import ERR, OUT
-from rightly.evaluate import TestSets, fitted_by, metric, scored, uncalibrated, values_of
+from rightly.evaluation.measurement import (
+    TestSets,
+    fitted_by,
+    metric,
+    scored,
+    uncalibrated,
+    values_of,
+)
 from rightly.landscape import SHOWN, Landscape, landscape, logit_of
-from rightly.metrics import METRICS
+from rightly.metrics import METRICS, curves
+from rightly.metrics import bootstrap as intervals
+from rightly.metrics.resampled import Scored
 from rightly.predictions import Predictions
-from rightly.tables import IN_NATURAL_UNITS
-from rightly.weighted import Scored
+from rightly.reporting.tables import IN_NATURAL_UNITS
 
 BEFORE = "uncalibrated"
 BASE = "temperature_scaling"
@@ -57,7 +64,7 @@ def add_commands(commands: Any) -> None:
 
 
 def _plot(chosen: argparse.Namespace) -> None:
-    from rightly.plots import FORMATS, save
+    from rightly.reporting.figures import FORMATS, save
 
     out = Path(chosen.out)
     if out.suffix.lower() not in FORMATS:
@@ -113,7 +120,7 @@ def _panels(
     said: Said, draw: Callable[[Scored, Any, str], Any], height: float | None = None
 ) -> Any:
     """One panel a test set (rows) and calibrator (columns); one set alone fills rows of three."""
-    from rightly.plots import grid_of
+    from rightly.reporting.figures import grid_of
 
     sets, names = ({key[i]: None for key in said} for i in (0, 1))
     columns = len(names) if len(sets) > 1 else min(len(names), 3)
@@ -132,7 +139,7 @@ def _panels(
 
 def _by_set(said: Said, draw: Callable[[dict[str, Scored], Any, str], Any]) -> Any:
     """One panel a test set, with all calibrators in it."""
-    from rightly.plots import grid_of
+    from rightly.reporting.figures import grid_of
 
     sets = list(dict.fromkeys(dataset for dataset, _ in said))
     columns = min(len(sets), 2)
@@ -145,7 +152,7 @@ def _by_set(said: Said, draw: Callable[[dict[str, Scored], Any, str], Any]) -> A
 
 
 def _reliability(chosen: argparse.Namespace) -> Any:
-    from rightly.plots import reliability_diagram
+    from rightly.reporting.figures import reliability_diagram
 
     def draw(one: Scored, ax: Any, title: str) -> None:
         data = curves.reliability(one.confidence, one.correct, chosen.bins)
@@ -156,7 +163,7 @@ def _reliability(chosen: argparse.Namespace) -> Any:
 
 
 def _smooth(chosen: argparse.Namespace) -> Any:
-    from rightly.plots import smooth_reliability_diagram
+    from rightly.reporting.figures import smooth_reliability_diagram
 
     def draw(one: Scored, ax: Any, title: str) -> None:
         data = curves.smooth_reliability(
@@ -169,7 +176,7 @@ def _smooth(chosen: argparse.Namespace) -> Any:
 
 
 def _histogram(chosen: argparse.Namespace) -> Any:
-    from rightly.plots import confidence_histogram
+    from rightly.reporting.figures import confidence_histogram
 
     return _panels(
         _said(chosen),
@@ -181,7 +188,7 @@ def _histogram(chosen: argparse.Namespace) -> Any:
 
 
 def _ks(chosen: argparse.Namespace) -> Any:
-    from rightly.plots import ks_curves
+    from rightly.reporting.figures import ks_curves
 
     return _panels(
         _said(chosen),
@@ -190,7 +197,7 @@ def _ks(chosen: argparse.Namespace) -> Any:
 
 
 def _roc(chosen: argparse.Namespace) -> Any:
-    from rightly.plots import correctness_roc
+    from rightly.reporting.figures import correctness_roc
 
     return _by_set(
         _said(chosen),
@@ -201,7 +208,7 @@ def _roc(chosen: argparse.Namespace) -> Any:
 
 
 def _risk_coverage(chosen: argparse.Namespace) -> Any:
-    from rightly.plots import risk_coverage_curves
+    from rightly.reporting.figures import risk_coverage_curves
 
     return _by_set(
         _said(chosen),
@@ -214,7 +221,7 @@ def _risk_coverage(chosen: argparse.Namespace) -> Any:
 
 
 def _temperature(chosen: argparse.Namespace) -> Any:
-    from rightly.plots import grid_of, temperature_curves
+    from rightly.reporting.figures import grid_of, temperature_curves
 
     tests, fitted = _tests(chosen), _fitted(chosen)
     grid = grid_of(1, len(tests), height=2.6)
@@ -237,7 +244,7 @@ def _landscapes(true_logits: np.ndarray, points: int = 81) -> list[Landscape]:
 
 
 def _loss_surface(chosen: argparse.Namespace) -> Any:
-    from rightly.plots import grid_of, loss_surface
+    from rightly.reporting.figures import grid_of, loss_surface
 
     grid = grid_of(1, 3, height=2.3)
     for ax, one in zip(
@@ -249,7 +256,7 @@ def _loss_surface(chosen: argparse.Namespace) -> Any:
 
 
 def _loss_curves(chosen: argparse.Namespace) -> Any:
-    from rightly.plots import grid_of, loss_curves
+    from rightly.reporting.figures import grid_of, loss_curves
 
     grid = grid_of(1, 3, height=2.3)
     for ax, one in zip(grid.flat, _landscapes(np.array([1.9, 1.5, 0.5, -1.0])), strict=True):
@@ -323,7 +330,7 @@ class _AgainstBase:
 
 
 def _views(chosen: argparse.Namespace) -> Any:
-    from rightly.plots import Bars, grid_of, view_bars
+    from rightly.reporting.figures import Bars, grid_of, view_bars
 
     predictions, labels, tests, name = _view_choices(chosen)
     metric(chosen.metric)
@@ -348,7 +355,7 @@ def _views(chosen: argparse.Namespace) -> Any:
 
 
 def _budget(chosen: argparse.Namespace) -> Any:
-    from rightly.plots import budget_curve, grid_of
+    from rightly.reporting.figures import budget_curve, grid_of
 
     predictions, labels, tests, name = _view_choices(chosen)
     against = _AgainstBase(predictions, labels, tests, BUDGET, chosen)

@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from rightly import __version__, report
+from rightly import __version__
 from rightly.calibrators import Calibrator
 from rightly.cli.calibrating import bootstrap_for, compared, labelled, named_tests, names_in
 from rightly.cli.consoles import ERR, OUT
-from rightly.evaluate import TABLE_METRICS, TestSets, before_and_after, fitted_by
-from rightly.images import ImageSet, UnreadableImage, open_images
+from rightly.datasets import ImageSet, UnreadableImage, open_images
+from rightly.evaluation.measurement import TABLE_METRICS, TestSets, before_and_after, fitted_by
+from rightly.evaluation.results import Bootstrap, Row, unique
 from rightly.predictions import Predictions
-from rightly.report.study import worst
-from rightly.rows import Bootstrap, Row, unique
-from rightly.storage.parquet import image_names
+from rightly.predictions.parquet import image_names
+from rightly.reporting import html as report
+from rightly.reporting.html.study import worst
 
 BESIDE = ("uncalibrated", "temperature_scaling", "ensemble_temperature_scaling", "spline")
 UNSHIFTED = "Pictures are shown as they are, without the shift."

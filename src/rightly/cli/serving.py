@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rightly.cli.consoles import ERR, OUT
 
 if TYPE_CHECKING:
-    from rightly.deploy.deployed import Deployed
+    from rightly.deployment.runtime import Deployed
 
 
 def add_commands(commands: Any) -> None:
@@ -41,10 +41,10 @@ def add_commands(commands: Any) -> None:
 def _serve(chosen: argparse.Namespace) -> None:
     try:
         from rightly.serving import Limits, listen, make_app, run
-        from rightly.serving.running import address
+        from rightly.serving.server import address
     except ImportError as error:
         raise ImportError(f"serve needs more: pip install 'rightly[serve]' ({error})") from error
-    from rightly.deploy.deployed import open_deployed
+    from rightly.deployment.runtime import open_deployed
 
     limits = Limits(
         body_bytes=int(chosen.max_body_mb * 1e6),

@@ -7,5 +7,5 @@ few threads, `batching` runs it together with others, `answers` puts what was sa
 
 from rightly.serving.app import make_app as make_app
 from rightly.serving.limits import Limits as Limits
-from rightly.serving.running import listen as listen
-from rightly.serving.running import run as run
+from rightly.serving.server import listen as listen
+from rightly.serving.server import run as run

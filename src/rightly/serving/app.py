@@ -15,12 +15,12 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rightly import __version__
-from rightly.deploy.deployed import Deployed
-from rightly.serving.answers import Answer, Card, ErrorAnswer, ErrorDetail, Health, card
-from rightly.serving.counters import CountedApp
-from rightly.serving.examples import ANSWER, CURL, FORM
+from rightly.deployment.runtime import Deployed
 from rightly.serving.limits import Limits, RefusedRequest
+from rightly.serving.openapi_examples import ANSWER, CURL, FORM
 from rightly.serving.pages import NOTHING, Page, docs_page, front_page
+from rightly.serving.prometheus import CountedApp
+from rightly.serving.schemas import Answer, Card, ErrorAnswer, ErrorDetail, Health, card
 from rightly.serving.service import ClientGone, Service
 
 GONE = 499  # nginx's status for a client that hung up; only counters see it

@@ -11,7 +11,7 @@ from itertools import groupby
 import numpy as np
 from jaxtyping import UInt8
 
-from rightly.deploy.verdicts import Verdicts
+from rightly.deployment.outputs import Verdicts
 from rightly.serving.limits import Limits, RefusedRequest, busy
 
 Picture = UInt8[np.ndarray, "_ _ 3"]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from rightly.serving.image_uploads import FORMATS
 from rightly.serving.limits import Limits
-from rightly.serving.pictures import FORMATS
 
 NOTHING = "default-src 'none'; frame-ancestors 'none'"  # for answers that are no pages
 

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import numpy as np
 from fastapi import Request
 
-from rightly.deploy.deployed import Deployed
-from rightly.serving.answers import Answer, prediction, summary
+from rightly.deployment.runtime import Deployed
 from rightly.serving.batching import Batcher, Picture
-from rightly.serving.counters import Counters
+from rightly.serving.image_uploads import decode
 from rightly.serving.limits import Limits, RefusedRequest
-from rightly.serving.pictures import decode
+from rightly.serving.prometheus import Counters
+from rightly.serving.schemas import Answer, prediction, summary
 from rightly.serving.uploads import Intake, Upload, read_uploads
 
 DECODERS = min(4, os.cpu_count() or 1)  # each may hold a picture of `limits.pixels` in memory

@@ -1,0 +1,56 @@
+"""Asks the question itself: is this prediction right?
+
+A control: the same evidence and network as the learned temperatures, but the output is the logit
+of the confidence and the loss is cross-entropy on correctness, with no temperature in between.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import final
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from rightly.calibrators.base import Calibrator
+from rightly.calibrators.evidence import BATCHED, EVIDENCE, needs_of
+from rightly.calibrators.solvers.mlp import pack, run, standardisation, unpack
+from rightly.calibrators.solvers.optimise import fit_network
+from rightly.predictions import Predictions
+from rightly.shapes import Labels, PerSample
+
+# Weaker than for a temperature, which starts from the classifier's own confidence: here all that
+# is known comes from the weights.
+DECAYS = (0.03, 0.01, 0.003)
+
+
+@final
+class CorrectnessRegression(Calibrator):
+    """Logistic output on evidence of correctness."""
+
+    def __init__(
+        self, evidence: str = "view_scores", *, hidden: Sequence[int] = (5,), seed: int = 0
+    ) -> None:
+        super().__init__()
+        self.needs = needs_of(evidence)
+        self.each_sample_alone = evidence not in BATCHED
+        self.evidence, self.hidden, self.seed = evidence, tuple(hidden), seed
+
+    def _fit(self, predictions: Predictions, labels: Labels) -> None:
+        x = EVIDENCE[self.evidence](predictions)
+        centre, scale = standardisation(x)
+        correct = predictions.classes == labels
+        # Start at the overall accuracy, kept off 0 and 1 as if two more samples had been seen.
+        prior = torch.logit((correct.double().sum() + 1) / (len(correct) + 2))
+
+        def loss_for(rows: Tensor) -> Callable[[Tensor], Tensor]:
+            truth = correct[rows].double()
+            return lambda output: functional.binary_cross_entropy_with_logits(prior + output, truth)
+
+        x = (x - centre) / scale
+        layers = fit_network(x, correct, loss_for, self.hidden, self.seed, DECAYS)
+        self.learn(prior=prior, centre=centre, scale=scale, **pack("network", layers))
+
+    def _confidence(self, predictions: Predictions) -> PerSample:
+        tensors = self.learned()
+        x = (EVIDENCE[self.evidence](predictions) - tensors["centre"]) / tensors["scale"]
+        return (tensors["prior"] + run(unpack("network", tensors), x).squeeze(-1)).sigmoid()

@@ -1,0 +1,47 @@
+"""A calibrator as one safetensors file: tensors, and a header that says what they are."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from rightly.atomic_write import write_whole
+
+FORMAT = "rightly-calibrator"
+VERSION = 1
+
+
+def write(path: Path, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Writes the tensors, and the header's values as JSON."""
+    plain = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
+    encoded = {"format": FORMAT, "version": str(VERSION)}
+    encoded |= {name: json.dumps(value) for name, value in header.items()}
+    # save_file would make the file unreadable for everybody else, whatever the umask says.
+    write_whole(path, lambda part: part.write_bytes(safetensors.torch.save(plain, encoded)))
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The header and tensors of a calibrator file; anything else is refused with the reason."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no calibrator file {path}")
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            encoded = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except safetensors.SafetensorError as error:
+        raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
+    if encoded.pop("format", None) != FORMAT:
+        raise ValueError(f"{path} is a safetensors file, but not a calibrator of rightly")
+    version = encoded.pop("version", None)
+    if version != str(VERSION):
+        raise ValueError(
+            f"{path} has format version {version}, but this rightly reads {VERSION}: "
+            "use the rightly that wrote it, or fit again"
+        )
+    try:
+        return {name: json.loads(value) for name, value in encoded.items()}, tensors
+    except ValueError as error:
+        raise ValueError(f"{path} has a damaged header: {error}") from error

@@ -1,0 +1,1 @@
+"""Solvers under the calibrators. They know arrays, never Predictions."""

@@ -1,0 +1,162 @@
+"""What losses see of temperature-scaled probabilities, without a softmax over the classes.
+
+A sample's confidence, true-class probability and squared norm all follow from its margin, the
+logit of its confidence, as a function of its inverse temperature (see `margin_table`).
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rightly.calibrators.solvers.margin_table import (
+    Rest,
+    Table,
+    chunks,
+    log_rest,
+    log_sum,
+    rest_of,
+    tabulate,
+)
+from rightly.losses import Scores, label_shares
+from rightly.shapes import Labels, Logits, PerClass, PerSample, PerSampleBool
+
+FEW_CLASSES = 40  # up to here a sum over classes costs no more than a look into the table
+
+
+@dataclass(frozen=True)
+class ExactMargins:
+    """logit(confidence) by summing over all classes; `Table` has the same interface."""
+
+    logits: Logits
+    rest: Rest
+
+    def margin(self, log_inverse: PerSample) -> PerSample:
+        inverse = log_inverse.exp()
+        gap = (self.rest.top - self.rest.second).double()
+        return inverse * gap - _LogRest.apply(inverse, self.logits, self.rest)
+
+    def take(self, rows: Tensor) -> "ExactMargins":
+        return ExactMargins(self.logits[rows], self.rest.take(rows))
+
+
+Margins = Table | ExactMargins
+
+
+class _LogRest(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, inverse: Tensor, logits: Tensor, rest: Rest) -> Tensor:
+        values, slopes = [], []
+        for rows in chunks(logits):
+            b = inverse[rows].to(logits.dtype)
+            value, slope = log_rest(logits[rows], rest.take(rows), b)
+            values.append(value.double())
+            slopes.append(slope.double())
+        ctx.save_for_backward(torch.cat(slopes))
+        return torch.cat(values)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (slope,) = ctx.saved_tensors
+        return gradients[0] * slope, None, None
+
+
+class _MeanSoftmax(torch.autograd.Function):
+    """Mean over samples of softmax(b z), chunk by chunk, so that no (n, c) array is kept."""
+
+    @staticmethod
+    def forward(ctx: Any, inverse: Tensor, logits: Tensor) -> Tensor:
+        ctx.save_for_backward(inverse, logits)
+        total = torch.zeros(logits.shape[1], dtype=torch.float64, device=logits.device)
+        for rows in chunks(logits):
+            scaled = logits[rows] * inverse[rows, None].to(logits.dtype)
+            total += scaled.softmax(-1).sum(0)
+        return total / len(logits)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        inverse, logits = ctx.saved_tensors
+        per_class = gradients[0].to(logits.dtype)
+        parts = []
+        for rows in chunks(logits):
+            z = logits[rows]
+            p = (z * inverse[rows, None].to(z.dtype)).softmax(-1)
+            pz = p * z
+            parts.append(pz @ per_class - pz.sum(-1) * (p @ per_class))
+        return torch.cat(parts).double() / len(logits), None
+
+
+@dataclass(frozen=True)
+class Calibrating:
+    """Calibration data in the form that training reads over and over."""
+
+    logits: Logits
+    labels: Labels
+    correct: PerSampleBool
+    below_top: PerSample  # largest logit minus the true class's
+    margins: Margins
+
+    @classmethod
+    def of(cls, logits: Logits, labels: Labels, low: float, high: float) -> "Calibrating":
+        """Prepared for inverse temperatures from low to high."""
+        rest = rest_of(logits)
+        true = logits.gather(-1, labels[:, None]).squeeze(-1)
+        margins: Margins = ExactMargins(logits, rest)
+        if logits.shape[1] > FEW_CLASSES:
+            margins = tabulate(logits, low, 2 * high)  # squared_norm looks at twice b
+        return cls(logits, labels, rest.where == labels, (rest.top - true).double(), margins)
+
+    def exactly(self) -> "Calibrating":
+        """The same data with sums over all classes instead of a table."""
+        exact = ExactMargins(self.logits, rest_of(self.logits))
+        return Calibrating(self.logits, self.labels, self.correct, self.below_top, exact)
+
+    def take(self, rows: Tensor) -> "Calibrating":
+        """Some rows of the data."""
+        return Calibrating(
+            self.logits[rows],
+            self.labels[rows],
+            self.correct[rows],
+            self.below_top[rows],
+            self.margins.take(rows),
+        )
+
+    def scores(self, log_inverse: PerSample) -> "ScaledScores":
+        return ScaledScores(self, log_inverse)
+
+
+@dataclass(frozen=True)
+class ScaledScores(Scores):
+    """The scores of all rows at given inverse temperatures (`rightly.losses.Scores`)."""
+
+    data: Calibrating
+    log_inverse: PerSample
+
+    @cached_property
+    def _margin(self) -> PerSample:
+        return self.data.margins.margin(self.log_inverse)
+
+    @cached_property
+    def correct(self) -> PerSampleBool:
+        return self.data.correct
+
+    @cached_property
+    def confidence(self) -> PerSample:
+        return self._margin.sigmoid()
+
+    @cached_property
+    def true_log_probability(self) -> PerSample:
+        return -self.log_inverse.exp() * self.data.below_top - log_sum(self._margin)
+
+    @cached_property
+    def squared_norm(self) -> PerSample:
+        doubled = self.data.margins.margin(self.log_inverse + math.log(2))
+        return (log_sum(doubled) - 2 * log_sum(self._margin)).exp()
+
+    @cached_property
+    def class_gaps(self) -> PerClass:
+        means = _MeanSoftmax.apply(self.log_inverse.exp(), self.data.logits)
+        return means - label_shares(self.data.labels, self.data.logits.shape[1]).double()

@@ -1,0 +1,183 @@
+"""What runs a classifier: torch's modules and plain functions."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, NamedTuple, final
+
+import torch
+from torch import Tensor, nn
+
+from rightly.transforms.image_tensors import Images
+
+
+class Answer(NamedTuple):
+    """What came out, and where looked for the input of the last linear layer and its width."""
+
+    output: Any
+    features: Tensor | None = None
+    head_width: int | None = None
+
+
+class Backend(ABC):
+    """Runs a classifier on normalised images, on its device."""
+
+    device: torch.device
+    batch_size: int | None = None  # the only one it can take, where it is fixed
+    size: tuple[int, int] | None = None  # height and width, where they are fixed
+    gives_features: bool = True  # False where it is plain beforehand that it cannot
+
+    @abstractmethod
+    def prepared(
+        self, dtype: torch.dtype | None, channels_last: bool
+    ) -> AbstractContextManager[None]:
+        """Ready to run inside, as it was before outside."""
+
+    @abstractmethod
+    def run(self, images: Images, features: bool) -> Answer:
+        """Looks at a batch once."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Tells this classifier from others by its weights."""
+
+
+@final
+class ModuleBackend(Backend):
+    """A torch module: in evaluation mode on the device while prepared, untouched afterwards."""
+
+    def __init__(self, module: nn.Module, device: torch.device, has_modes: bool = True) -> None:
+        self.module, self.device = module, device
+        self.has_modes = has_modes  # exported programs have none, and refuse to be asked
+        self.channels_last = False
+
+    @contextmanager
+    def prepared(self, dtype: torch.dtype | None, channels_last: bool) -> Iterator[None]:
+        with _left_as_found(self.module):
+            if self.has_modes:
+                self.module.eval()
+            self.module.to(device=self.device, dtype=dtype)
+            if channels_last:
+                self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            self.channels_last = channels_last
+            yield
+
+    def run(self, images: Images, features: bool) -> Answer:
+        first = next((p for p in self.module.parameters() if p.is_floating_point()), None)
+        layout = torch.channels_last if self.channels_last else torch.preserve_format
+        images = images.to(dtype=None if first is None else first.dtype, memory_format=layout)
+        # Not inference_mode: what a module caches in it could never be trained with again.
+        with torch.no_grad():
+            if not features:
+                return Answer(self.module(images))
+            with last_linear(self.module) as seen:
+                output = self.module(images)
+        return Answer(output, *seen)
+
+    def fingerprint(self) -> str:
+        return _weights_digest(self.module)
+
+
+@final
+class FunctionBackend(Backend):
+    """Any function from images to logits; where it runs is its own affair."""
+
+    def __init__(self, function: Callable[..., Any], device: torch.device) -> None:
+        self.function, self.device = function, device
+
+    def prepared(
+        self, dtype: torch.dtype | None, channels_last: bool
+    ) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def run(self, images: Images, features: bool) -> Answer:
+        with torch.no_grad():
+            return Answer(self.function(images))
+
+    def fingerprint(self) -> str:
+        """By name, and by the weights of the modules that the function holds."""
+        held = [getattr(self.function, "__self__", None)]
+        held += [cell.cell_contents for cell in getattr(self.function, "__closure__", None) or ()]
+        digest = hashlib.sha256(name_of(self.function).encode())
+        for module in held:
+            if isinstance(module, nn.Module):
+                digest.update(_weights_digest(module).encode())
+        return digest.hexdigest()
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Where a function is defined, or the type of a callable object."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def pick_device(device: str | torch.device, module: nn.Module | None = None) -> torch.device:
+    """The device asked for; "auto" is where the module already is, else the fastest there is."""
+    if device != "auto":
+        chosen = torch.device(device)
+        if chosen.type == "cuda" and not torch.cuda.is_available():
+            raise ValueError(f"device must be one that is here, got {device!r}: torch sees no GPU")
+        return chosen
+    first = None if module is None else next(module.parameters(), None)
+    if first is not None and first.device.type not in ("cpu", "meta"):
+        return first.device
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+@contextmanager
+def _left_as_found(module: nn.Module) -> Iterator[None]:
+    """Whatever happens inside, modes, devices, types and gradients are afterwards as before.
+
+    The very tensors are put back, not copies of them: nothing is rounded, and an optimiser, tied
+    weights or shared memory still refer to what they did.
+    """
+    parts = list(module.modules())
+    modes = [part.training for part in parts]
+    tables = [(dict(part._parameters), dict(part._buffers)) for part in parts]
+    weights = [(weight, weight.data, weight.grad) for weight in module.parameters()]
+    try:
+        for weight, _, _ in weights:
+            weight.grad = None  # of no use inside, and moving would copy it
+        yield
+    finally:
+        for weight, values, _ in weights:
+            weight.data = values
+        for part, mode, (parameters, buffers) in zip(parts, modes, tables, strict=True):
+            part.training = mode
+            part._parameters.update(parameters)
+            part._buffers.update(buffers)
+        for weight, _, gradient in weights:
+            weight.grad = gradient
+
+
+@contextmanager
+def last_linear(module: nn.Module) -> Iterator[list[Any]]:
+    """Fills a list with the input of the last linear layer that ran, and that layer's width."""
+    seen: list[Any] = []
+
+    def keep(layer: nn.Linear, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        seen[:] = [given[0] if given else named["input"], layer.out_features]
+
+    hooks = [
+        part.register_forward_pre_hook(keep, with_kwargs=True)
+        for part in module.modules()
+        if isinstance(part, nn.Linear)
+    ]
+    try:
+        yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _weights_digest(module: nn.Module) -> str:
+    digest = hashlib.sha256()
+    tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        values = tensor.detach().cpu().contiguous().flatten()
+        digest.update(values.view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,173 @@
+"""What a classifier wants done to a picture before it looks."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+
+from rightly.transforms.image_tensors import Images, constant
+
+if TYPE_CHECKING:
+    import PIL.Image
+
+# Pillow's own numbers, so that no import of Pillow is needed to know them.
+INTERPOLATIONS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
+Colour = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """Geometry, done once when a picture is decoded, and normalisation, done after the views.
+
+    `size` (height, width) is cut from the centre after a resize: `resize=256` makes the shorter
+    side 256, `resize=(256, 256)` both sides whatever the shape was, and without `resize` the
+    picture is made just large enough. Without `size` nothing is cut.
+    """
+
+    size: tuple[int, int] | None = None
+    resize: int | tuple[int, int] | None = None
+    interpolation: str = "bilinear"
+    mean: Colour = (0.0, 0.0, 0.0)
+    std: Colour = (1.0, 1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        if self.interpolation not in INTERPOLATIONS:
+            raise ValueError(
+                f"interpolation must be one of {list(INTERPOLATIONS)}, got {self.interpolation!r}"
+            )
+        if len(self.mean) != 3 or len(self.std) != 3 or not all(s > 0 for s in self.std):
+            raise ValueError(
+                "mean and std must be three numbers, for red, green and blue in [0, 1], and std "
+                f"positive, got {self.mean} and {self.std}"
+            )
+        sides = [*(self.size or ()), *_pair(self.resize or ())]
+        if not all(side > 0 for side in sides):
+            raise ValueError(f"size and resize must be positive, got {self.size}, {self.resize}")
+        if (
+            self.size
+            and self.resize
+            and any(cut > whole for cut, whole in zip(self.size, _pair(self.resize), strict=True))
+        ):
+            raise ValueError(
+                f"size {self.size} must fit into a picture resized to {self.resize}: "
+                "raise resize, or leave it out"
+            )
+
+    def geometry(self, picture: "PIL.Image.Image") -> UInt8[Tensor, "3 h w"]:
+        """The picture resized and cut, as bytes."""
+        return torch.from_numpy(self.pixels(picture).copy()).permute(2, 0, 1)
+
+    def pixels(self, picture: "PIL.Image.Image | np.ndarray") -> UInt8[np.ndarray, "h w 3"]:
+        """The picture, or (h, w, 3) bytes, resized and cut; not to be written to."""
+        if isinstance(picture, np.ndarray):
+            height, width = picture.shape[:2]
+            same = self.resized(width, height) == (width, height)
+            if same and self.size in (None, (height, width)):
+                return picture  # as it should be: no need to go through Pillow
+            from PIL import Image
+
+            picture = Image.fromarray(picture)
+        if picture.mode != "RGB":
+            raise ValueError(f"picture must be in RGB, got mode {picture.mode}: convert it first")
+        width, height = self.resized(*picture.size)
+        if (width, height) != picture.size:
+            picture = picture.resize((width, height), INTERPOLATIONS[self.interpolation])
+        if self.size is not None and self.size != (height, width):
+            # Rounded half to even, as torchvision's CenterCrop does.
+            top, left = round((height - self.size[0]) / 2), round((width - self.size[1]) / 2)
+            picture = picture.crop((left, top, left + self.size[1], top + self.size[0]))
+        return np.frombuffer(picture.tobytes(), np.uint8).reshape(picture.height, picture.width, 3)
+
+    def normalise(self, images: Images) -> Images:
+        """Images in [0, 1] as the classifier was trained to see them."""
+        if self.mean == (0, 0, 0) and self.std == (1, 1, 1):
+            return images
+        mean, std = constant((self.mean, self.std), images.device, images.dtype)[:, :, None, None]
+        return (images - mean) / std
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, which `from_dict` reads back."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Preprocessing":
+        """What `as_dict` gave, also after a way through JSON."""
+        unknown = sorted(set(values) - set(cls.__dataclass_fields__))
+        if unknown:
+            raise ValueError(
+                f"preprocessing must have no other keys than {list(cls.__dataclass_fields__)}, "
+                f"got {unknown}"
+            )
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+        return cls(**given)
+
+    def resized(self, width: int, height: int) -> tuple[int, int]:
+        """Width and height after the resize, before anything is cut."""
+        if isinstance(self.resize, tuple):
+            return self.resize[1], self.resize[0]
+        if self.resize is not None:
+            # The longer side is rounded down, as torchvision's Resize does.
+            if width <= height:
+                return self.resize, self.resize * height // width
+            return self.resize * width // height, self.resize
+        if self.size is None:
+            return width, height
+        h, w = self.size
+        if w * height >= h * width:  # the width has to grow more, or shrink less
+            return w, w * height // width
+        return h * width // height, h
+
+
+def agreed(
+    read_config: Callable[[], Preprocessing],
+    transform: Callable[["PIL.Image.Image"], Tensor],
+    model: str,
+) -> Preprocessing:
+    """What a model's config says, if that does what the model's own transform does.
+
+    Configs have many keys and libraries invent more; one look at what comes out settles it.
+    """
+    try:
+        preprocessing = read_config()
+        apart = _disagreement(preprocessing, transform)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"the preprocessing of {model} cannot be read from its config ({error!r}): "
+            "give preprocessing=Preprocessing(...) yourself"
+        ) from error
+    # Resampling differs by 0.003 at most on a smooth picture, a crop of 7/8 by 0.03.
+    if not apart < 0.01:
+        raise ValueError(
+            f"the preprocessing of {model} is not the resize, centre crop and normalisation that "
+            f"its config reads as, {preprocessing}: give preprocessing=Preprocessing(...) yourself"
+        )
+    return preprocessing
+
+
+def _disagreement(
+    preprocessing: Preprocessing, transform: Callable[["PIL.Image.Image"], Tensor]
+) -> float:
+    from PIL import Image
+
+    # Lopsided, so that crop, flip and order of channels show.
+    y, x = np.mgrid[0:300, 0:360] / 360
+    picture = Image.fromarray((255 * np.stack([x, y, (x * y) ** 2], -1)).astype(np.uint8))
+    theirs = transform(picture).float()
+    ours = preprocessing.normalise(preprocessing.geometry(picture)[None] / 255)[0]
+    if ours.shape != theirs.shape:
+        return float("inf")
+    return float(((ours - theirs).abs().mean((1, 2)) * torch.tensor(preprocessing.std)).max())
+
+
+def _pair(side: int | tuple[int, ...]) -> tuple[int, ...]:
+    return side if isinstance(side, tuple) else (side, side)

@@ -1,0 +1,175 @@
+"""Classifiers from the libraries that ship them, each with its own idea of a config."""
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rightly.classifiers.preprocessing import INTERPOLATIONS, Preprocessing, agreed
+
+
+class Opened(NamedTuple):
+    """A model as its library gives it, and what the library knows about it."""
+
+    model: Any
+    preprocessing: Preprocessing | None = None
+    class_names: tuple[str, ...] | None = None
+
+
+def timm_model(name: str, with_preprocessing: bool) -> Opened:
+    """A pretrained model of timm, by any name that timm.create_model takes."""
+    timm, data = needed("timm"), needed("timm.data", "timm")
+    try:
+        model = timm.create_model(name, pretrained=True)
+    except RuntimeError as error:
+        if "Unknown model" not in str(error):
+            raise
+        known = timm.list_models(pretrained=True)
+        raise ValueError(f"timm has no model {name!r}; {_near(name, known)}") from error
+    config = data.resolve_model_data_config(model)
+    names = _names((getattr(model, "pretrained_cfg", None) or {}).get("label_names"))
+    if not with_preprocessing:
+        return Opened(model, None, names)
+    transform = data.create_transform(**config, is_training=False)
+    return Opened(model, agreed(lambda: _of_timm(config), transform, f"timm:{name}"), names)
+
+
+def hugging_face_model(name: str, with_preprocessing: bool) -> Opened:
+    """An image classifier of transformers, by its name on the hub or its folder."""
+    transformers = needed("transformers")
+    model = transformers.AutoModelForImageClassification.from_pretrained(name)
+    labels = getattr(model.config, "id2label", None) or {}
+    names = _names([labels[i] for i in sorted(labels)])
+    if not with_preprocessing:
+        return Opened(model, None, names)
+    processor = transformers.AutoImageProcessor.from_pretrained(name)
+
+    def transform(picture: Any) -> Any:
+        return processor(images=picture, return_tensors="pt")["pixel_values"][0]
+
+    config = processor.to_dict()
+    return Opened(model, agreed(lambda: _of_processor(config), transform, f"hf:{name}"), names)
+
+
+def torchvision_model(name: str, with_preprocessing: bool) -> Opened:
+    """A model of torchvision with its default weights."""
+    models = needed("torchvision.models", "torchvision")
+    try:
+        weights = models.get_model_weights(name).DEFAULT
+    except ValueError as error:
+        known = models.list_models(module=models)
+        raise ValueError(f"torchvision has no model {name!r}; {_near(name, known)}") from error
+    model = models.get_model(name, weights=weights)
+    names = _names(weights.meta.get("categories"))
+    if not with_preprocessing:
+        return Opened(model, None, names)
+    transform = weights.transforms()
+    spec = f"torchvision:{name}"
+    return Opened(model, agreed(lambda: _of_torchvision(transform), transform, spec), names)
+
+
+def own_model(place: str, with_preprocessing: bool) -> Opened:
+    """What a function of the user's gives: a model, or a model and its Preprocessing."""
+    module_name, _, factory_name = place.rpartition(":")
+    if not module_name or not factory_name:
+        raise ValueError(f"a py: model must be py:package.module:factory, got 'py:{place}'")
+    with _working_folder_importable():
+        module = importlib.import_module(module_name)
+        factory: Callable[[], Any] | None = getattr(module, factory_name, None)
+        if not callable(factory):
+            raise ValueError(f"{module_name} must hold a function {factory_name}, but does not")
+        made = factory()
+    if isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], Preprocessing):
+        return Opened(*made)
+    return Opened(made)
+
+
+def needed(module: str, package: str = "") -> Any:
+    """An optional library, loaded now, or an error that names what to install."""
+    package = package or module
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != module.split(".")[0]:
+            raise  # the library is there, but not what it needs
+        raise ImportError(
+            f"this model needs the package {package}: pip install {package}"
+        ) from error
+    except RuntimeError as error:  # how torchvision answers a torch it was not built for
+        raise ImportError(f"{package} is installed but cannot be loaded: {error}") from error
+
+
+def _of_timm(config: Mapping[str, Any]) -> Preprocessing:
+    _, height, width = config["input_size"]
+    whole = int(height / config["crop_pct"]), int(width / config["crop_pct"])
+    return Preprocessing(
+        (height, width),
+        whole if config.get("crop_mode") == "squash" else min(whole),
+        config["interpolation"],
+        tuple(config["mean"]),
+        tuple(config["std"]),
+    )
+
+
+def _of_torchvision(transform: Any) -> Preprocessing:
+    crop, whole = transform.crop_size, transform.resize_size
+    return Preprocessing(
+        (crop[0], crop[-1]),
+        whole[0] if len(whole) == 1 else (whole[0], whole[1]),
+        transform.interpolation.value,
+        tuple(transform.mean),
+        tuple(transform.std),
+    )
+
+
+def _of_processor(config: Mapping[str, Any]) -> Preprocessing:
+    """The usual keys of Hugging Face's image processors; `agreed` finds out the unusual."""
+    resize: int | tuple[int, int] | None = None
+    size: tuple[int, int] | None = None
+    if config.get("do_resize"):
+        sides = config["size"]
+        if "shortest_edge" in sides:
+            resize = int(sides["shortest_edge"])
+        elif "height" in sides:
+            resize = (int(sides["height"]), int(sides["width"]))
+    if isinstance(resize, int) and config.get("crop_pct"):
+        # ConvNeXt: below 384 pixels resize and crop, from there on squash.
+        side = resize
+        size = (side, side)
+        resize = int(side / config["crop_pct"]) if side < 384 else size
+    elif isinstance(resize, tuple):
+        size = resize
+    if config.get("do_center_crop"):
+        crop = config["crop_size"]
+        size = (int(crop["height"]), int(crop["width"]))
+    numbers = {number: known for known, number in INTERPOLATIONS.items()}
+    interpolation = numbers[int(config.get("resample") or 0)]
+    if not config.get("do_normalize"):
+        return Preprocessing(size, resize, interpolation)
+    # EfficientNet divides once more by std where its head is included.
+    power = 2 if config.get("include_top") else 1
+    std = tuple(value**power for value in config["image_std"])
+    return Preprocessing(size, resize, interpolation, tuple(config["image_mean"]), std)
+
+
+def _near(name: str, known: list[str]) -> str:
+    close = get_close_matches(name, known, 5, 0.5)
+    return f"near are {', '.join(close)}" if close else f"there are {len(known)}"
+
+
+def _names(found: Any) -> tuple[str, ...] | None:
+    return tuple(str(name) for name in found) if found else None
+
+
+@contextmanager
+def _working_folder_importable() -> Any:
+    """Lets a module beside the user be found, as `python -m` would but a script does not."""
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        yield
+    finally:
+        sys.path.remove(here)

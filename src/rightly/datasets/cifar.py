@@ -1,0 +1,186 @@
+"""CIFAR-10 and its kin: 32-pixel pictures stored as rows of arrays, mapped rather than loaded."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import UInt8
+from numpy.typing import NDArray
+
+from rightly.datasets.cifar_pickle import read_batch
+from rightly.datasets.class_folders import by_folder, folder_names
+from rightly.datasets.decoding import pillow
+from rightly.datasets.image_dataset import ImageSet, few
+
+if TYPE_CHECKING:
+    import PIL.Image
+
+ANIMALS = ["bird", "cat", "deer", "dog", "frog", "horse"]
+CLASSES = ["airplane", "automobile", *ANIMALS, "ship", "truck"]
+PER_SEVERITY = 10_000  # rows of each severity in a file of CIFAR-10-C: the test set, in order
+RECORD = np.dtype([("label", "u1"), ("pixels", "u1", (3, 32, 32))])  # of the binary version
+Pixels = UInt8[np.ndarray, "n 32 32 3"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Reads pictures from files of (n, 32, 32, 3) bytes; holds paths, so workers map anew."""
+
+    files: tuple[Path, ...]
+    ends: tuple[int, ...]
+    pixels_of: Callable[[Path], Pixels]
+    first: int = 0
+
+    def __call__(self, i: int) -> "PIL.Image.Image":
+        if not 0 <= i < self.ends[-1]:
+            raise IndexError(f"there are {self.ends[-1]} images, got number {i}")
+        k = bisect_right(self.ends, i)
+        row = i - (self.ends[k - 1] if k else 0) + self.first
+        return pillow().fromarray(np.ascontiguousarray(self.pixels_of(self.files[k])[row]))
+
+
+def cifar10(root: Path, *, split: str = "test") -> ImageSet:
+    """The binary version (.bin), or the Python version, whose pickles may hold plain data only."""
+    if split not in ("train", "test"):
+        raise ValueError(f"split of CIFAR-10 must be 'train' or 'test', got {split!r}")
+    stems = ["test_batch"] if split == "test" else [f"data_batch_{i}" for i in range(1, 6)]
+    home = batches_home(root)
+    binary = (home / f"{stems[0]}.bin").is_file()
+    files = [home / (f"{stem}.bin" if binary else stem) for stem in stems]
+    missing = [file for file in files if not file.is_file()]
+    if missing:
+        raise FileNotFoundError(f"there is no {few(missing)}, neither binary (.bin) nor Python")
+    labels = [(binary_records(f)["label"] if binary else read_batch(f)[1]) for f in files]
+    names = [
+        f"{s}/{i:05d}" for s, part in zip(stems, labels, strict=True) for i in range(len(part))
+    ]
+    ends = tuple(accumulate(len(part) for part in labels))
+    return _rows(
+        names,
+        Rows(tuple(files), ends, _binary_pixels if binary else _python_pixels),
+        [int(label) for part in labels for label in part],
+        files,
+    )
+
+
+def cifar10_1(root: Path, *, split: str = "v4") -> ImageSet:
+    """CIFAR-10.1 (Recht et al., 2018); v4 is the version in the paper's tables, v6 the newer."""
+    home = root / "datasets" if (root / "datasets").is_dir() else root
+    data, labels = home / f"cifar10.1_{split}_data.npy", home / f"cifar10.1_{split}_labels.npy"
+    if split not in ("v4", "v6"):
+        raise ValueError(f"split of CIFAR-10.1 must be 'v4' or 'v6', got {split!r}")
+    for file in (data, labels):
+        _check_present(file)
+    count = len(npy_pixels(data))
+    names = [f"{split}/{i:05d}" for i in range(count)]
+    return _rows(names, Rows((data,), (count,), npy_pixels), npy_labels(labels), [data])
+
+
+def cifar10_c(root: Path, *, split: str | None = None, severity: int | None = None) -> ImageSet:
+    """One shift of CIFAR-10-C (`split` names its file), at one severity from 1 to 5 or at all."""
+    _check_present(root / "labels.npy")
+    shifts = sorted(file.stem for file in root.glob("*.npy") if file.stem != "labels")
+    if split not in shifts:
+        raise ValueError(f"split of CIFAR-10-C must be one of {shifts} in {root}, got {split!r}")
+    if severity is not None and severity not in range(1, 6):
+        raise ValueError(f"severity must be 1, 2, 3, 4 or 5, or None for all, got {severity!r}")
+    data = root / f"{split}.npy"
+    labels = npy_labels(root / "labels.npy")
+    if not len(npy_pixels(data)) == len(labels) == 5 * PER_SEVERITY:
+        raise ValueError(
+            f"{data} and labels.npy must have {5 * PER_SEVERITY} rows, {PER_SEVERITY} for each "
+            f"severity, got {len(npy_pixels(data))} and {len(labels)}"
+        )
+    first = 0 if severity is None else PER_SEVERITY * (severity - 1)
+    rows = range(first, len(labels) if severity is None else first + PER_SEVERITY)
+    names = [f"{split}/{1 + i // PER_SEVERITY}/{i % PER_SEVERITY:05d}" for i in rows]
+    read = Rows((data,), (len(rows),), npy_pixels, first)
+    return _rows(names, read, [labels[i] for i in rows], [data])
+
+
+def cinic10(root: Path, *, split: str = "test") -> ImageSet:
+    """CINIC-10 (Darlow et al., 2018): a folder per class in each of train, valid and test."""
+    if split not in ("train", "valid", "test"):
+        raise ValueError(f"split of CINIC-10 must be 'train', 'valid' or 'test', got {split!r}")
+    if not (root / split).is_dir():
+        raise FileNotFoundError(f"there is no folder {root / split}")
+    found = folder_names(root / split)
+    if found != CLASSES:
+        raise ValueError(f"{root / split} must hold the folders {CLASSES}, got {found}")
+    return by_folder(root / split, {name: CLASSES.index(name) for name in found}, CLASSES)
+
+
+def batches_home(root: Path) -> Path:
+    """The folder of the batches: the one given, or the one that the archive unpacks to."""
+    inner = (root / "cifar-10-batches-bin", root / "cifar-10-batches-py")
+    return next((folder for folder in inner if folder.is_dir()), root)
+
+
+def _rows(names: list[str], read: Rows, labels: Sequence[int], files: Sequence[Path]) -> ImageSet:
+    content = tuple(file.stat().st_size for file in files)
+    if len(labels) != len(names):
+        raise ValueError(f"{files[0]} has {len(names)} images but its labels are {len(labels)}")
+    return ImageSet(tuple(names), read, list(labels), tuple(CLASSES), None, content)
+
+
+def _check_present(file: Path) -> None:
+    if not file.is_file():
+        raise FileNotFoundError(f"there is no {file}")
+
+
+@lru_cache(8)
+def binary_records(path: Path) -> NDArray[Any]:
+    """Label and pixels of each picture in a binary batch, mapped."""
+    size = path.stat().st_size
+    if not size or size % RECORD.itemsize:
+        raise ValueError(
+            f"{path} must be whole records of {RECORD.itemsize} bytes, got {size} bytes: "
+            "it is truncated, or not a binary batch of CIFAR-10"
+        )
+    return np.memmap(path, RECORD, "r")
+
+
+def _binary_pixels(path: Path) -> Pixels:
+    return binary_records(path)["pixels"].transpose(0, 2, 3, 1)
+
+
+def _python_pixels(path: Path) -> Pixels:
+    return read_batch(path)[0].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+
+
+@lru_cache(8)
+def npy_pixels(path: Path) -> Pixels:
+    """Pictures of a .npy file, mapped."""
+    pixels = _npy(path)
+    if pixels.dtype != np.uint8 or pixels.shape[1:] != (32, 32, 3):
+        raise ValueError(
+            f"{path} must be uint8 of shape (n, 32, 32, 3), got {pixels.dtype} {pixels.shape}"
+        )
+    return pixels
+
+
+def npy_labels(path: Path) -> list[int]:
+    """Labels of ten classes from a .npy file."""
+    labels = _npy(path)
+    if labels.dtype.kind not in "iu" or labels.ndim != 1 or not len(labels):
+        raise ValueError(f"{path} must be a row of integers, got {labels.dtype} {labels.shape}")
+    if labels.max() >= len(CLASSES):
+        raise ValueError(
+            f"{path} must be the labels of ten classes, 0..9, got up to {labels.max()}: "
+            "is this CIFAR-100?"
+        )
+    return [int(label) for label in labels]
+
+
+def _npy(path: Path) -> NDArray[Any]:
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(
+            f"{path} is not a whole .npy file of numbers ({error}); pickles are never loaded"
+        ) from error

@@ -1,0 +1,118 @@
+"""One folder of pictures, with a table of labels beside it."""
+
+import csv
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from rightly.datasets.class_folders import SUFFIXES, note_others, pictures_in
+from rightly.datasets.decoding import Files
+from rightly.datasets.image_dataset import ImageSet, few
+
+FILE_COLUMNS = ("file", "filename", "file_name", "image", "path", "name", "id")
+LABEL_COLUMNS = ("label", "labels", "class", "class_name", "target", "y")
+
+
+def flat(
+    root: Path,
+    *,
+    labels: str | os.PathLike[str] | None = None,
+    class_names: Sequence[str] | None = None,
+) -> ImageSet:
+    """One folder, and a CSV of file name and label: `labels`, or labels.csv in the folder."""
+    table = Path(labels) if labels is not None else root / "labels.csv"
+    pictures, others = pictures_in(root)
+    others = [name for name in others if root / name != table]
+    if not pictures:
+        raise ValueError(f"{root} holds no pictures; their names end in {sorted(SUFFIXES)}")
+    names = list(pictures)
+    if labels is None and not table.is_file():
+        chosen = None if class_names is None else tuple(class_names)
+        return _files(root, pictures, None, chosen, others)
+    rows = _read_labels(table)
+    without_file = [name for name in rows if name not in pictures]
+    without_row = [name for name in names if name not in rows]
+    if without_file or without_row:
+        off = without_file or without_row
+        raise ValueError(
+            f"{table} must have one row for each of the {len(names)} pictures in {root}, but "
+            f"{len(off)} {'rows have no picture' if without_file else 'pictures have no row'}: "
+            f"{few(off)}"
+        )
+    numbers, chosen = _numbered([rows[name] for name in names], class_names, table)
+    return _files(root, pictures, numbers, chosen, others)
+
+
+def _files(
+    root: Path,
+    pictures: dict[str, int],
+    labels: list[int] | None,
+    class_names: tuple[str, ...] | None,
+    others: list[str],
+) -> ImageSet:
+    return ImageSet(
+        tuple(pictures),
+        Files(root, tuple(pictures)),
+        labels,
+        class_names,
+        None,
+        tuple(pictures.values()),
+        note_others(others),
+    )
+
+
+def _read_labels(table: Path) -> dict[str, str]:
+    """Label by file name, both as written."""
+    if not table.is_file():
+        raise FileNotFoundError(f"there is no table of labels {table}")
+    with table.open(newline="", encoding="utf-8-sig") as file:
+        rows = [[cell.strip() for cell in row] for row in csv.reader(file) if any(row)]
+    if not rows:
+        raise ValueError(f"{table} must hold file names and labels, but it is empty")
+    name_at, label_at = 0, 1
+    # Names of pictures have a suffix and headings have none: this settles whether row 1 is one.
+    if Path(rows[0][0]).suffix.lower() not in SUFFIXES:
+        name_at, label_at = _columns(table, [cell.lower() for cell in rows.pop(0)])
+    labels: dict[str, str] = {}
+    for row in rows:
+        if len(row) <= max(name_at, label_at) or not row[label_at]:
+            raise ValueError(f"{table} must have a file name and a label in each row, got {row}")
+        if row[name_at] in labels:
+            raise ValueError(f"{table} must name each file once, but {row[name_at]} occurs twice")
+        labels[row[name_at]] = row[label_at]
+    return labels
+
+
+def _columns(table: Path, header: list[str]) -> tuple[int, int]:
+    names = [i for i, cell in enumerate(header) if cell in FILE_COLUMNS]
+    labels = [i for i, cell in enumerate(header) if cell in LABEL_COLUMNS]
+    if len(names) == 1 and len(labels) == 1:
+        return names[0], labels[0]
+    if len(header) == 2:
+        return 0, 1
+    raise ValueError(
+        f"{table} must have one column of file names (called {', '.join(FILE_COLUMNS)}) and one of "
+        f"labels (called {', '.join(LABEL_COLUMNS)}), got {header}"
+    )
+
+
+def _numbered(
+    written: list[str], class_names: Sequence[str] | None, table: Path
+) -> tuple[list[int], tuple[str, ...] | None]:
+    """Class numbers of labels written as numbers or as names."""
+    numbers = all(label.isdecimal() for label in written)
+    if class_names is None:
+        if numbers:
+            return [int(label) for label in written], None
+        some = [label for label in written if label.lstrip("-").isdecimal()]
+        if some:
+            raise ValueError(
+                f"labels in {table} must be all class numbers from 0 or all class names, "
+                f"got both or negative numbers: {few(sorted(set(some)))}"
+            )
+        class_names = sorted(set(written))
+    order = {name: i for i, name in enumerate(class_names)}
+    unknown = sorted(set(written) - set(order))
+    if unknown and not numbers:
+        raise ValueError(f"labels in {table} must be among class_names, but not: {few(unknown)}")
+    return [int(label) if unknown else order[label] for label in written], tuple(class_names)

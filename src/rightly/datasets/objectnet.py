@@ -1,0 +1,86 @@
+"""ObjectNet (Barbu et al., NeurIPS 2019), read through its own mapping files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rightly.datasets.class_folders import by_folder, folder_names, pictures_in
+from rightly.datasets.image_dataset import ImageSet, few
+
+# Every picture has a red frame, so that training on the test set would show; the publishers ask
+# to cut two pixels off before use.
+BORDER = 2
+
+
+def objectnet(root: Path) -> ImageSet:
+    """The classes that ImageNet has too (113 as published); the others are left out, and noted."""
+    root = home(root)
+    shared = _shared_classes(root / "mappings")
+    found = folder_names(root / "images")
+    known = set(_json(root / "mappings" / "folder_to_objectnet_label.json"))
+    strange = [name for name in found if name not in known]
+    if strange:
+        raise ValueError(
+            f"{root}/mappings/folder_to_objectnet_label.json must name every folder in "
+            f"{root}/images, but not: {few(strange)}"
+        )
+    order = sorted(shared)
+    class_of = {folder: i for i, folder in enumerate(order) if folder in found}
+    if not class_of:
+        raise ValueError(f"{root}/images holds no class that ImageNet has too, got: {few(found)}")
+    left = [folder for folder in found if folder not in shared]
+    count = sum(len(pictures_in(root / "images" / folder)[0]) for folder in left)
+    note = f"{count} pictures of {len(left)} classes that ImageNet does not have are left out"
+    return by_folder(
+        root / "images",
+        class_of,
+        order,
+        kept_classes=tuple(shared[folder] for folder in order),
+        notes=(note,) if left else (),
+        border=BORDER,
+    )
+
+
+def home(root: Path) -> Path:
+    """The folder that holds images/ and mappings/: the one given, or objectnet-1.0 inside it."""
+    inner = root / "objectnet-1.0"
+    return inner if (inner / "mappings").is_dir() else root
+
+
+def _shared_classes(mappings: Path) -> dict[str, tuple[int, ...]]:
+    """For each folder of a shared class, the ImageNet classes (0..999) that mean it."""
+    folder_of = {v: k for k, v in _json(mappings / "folder_to_objectnet_label.json").items()}
+    line_of_number = {
+        int(k): int(v) for k, v in _json(mappings / "pytorch_to_imagenet_2012_id.json").items()
+    }
+    lines = _text(mappings / "imagenet_to_label_2012_v2").splitlines()
+    first = min(line_of_number.values())
+    if sorted(line_of_number.values()) != list(range(first, first + len(lines))):
+        raise ValueError(
+            f"{mappings}/pytorch_to_imagenet_2012_id.json must lead to each of the {len(lines)} "
+            "lines of imagenet_to_label_2012_v2 once: take both from the same download"
+        )
+    number_of_label = {
+        lines[line - first].strip(): number for number, line in line_of_number.items()
+    }
+    shared = {}
+    for label, meanings in _json(mappings / "objectnet_to_imagenet_1k.json").items():
+        labels = [meaning.strip() for meaning in meanings.split("; ")]
+        unknown = [meaning for meaning in labels if meaning not in number_of_label]
+        if unknown or label not in folder_of:
+            raise ValueError(
+                f"{mappings} must explain the class {label!r}, but has nothing on: "
+                f"{few(unknown or [label])}"
+            )
+        shared[folder_of[label]] = tuple(sorted(number_of_label[name] for name in labels))
+    return shared
+
+
+def _json(path: Path) -> dict[str, Any]:
+    return json.loads(_text(path))
+
+
+def _text(path: Path) -> str:
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no {path}")
+    return path.read_text(encoding="utf-8")

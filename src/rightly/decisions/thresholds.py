@@ -1,0 +1,73 @@
+"""When to act on a prediction and when to abstain: thresholds on confidence."""
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from scipy.special import betaincinv
+
+from rightly.metrics.validation import check_confidence
+from rightly.shapes import AnyArray
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """What accepting every confidence from a threshold upwards means on some samples."""
+
+    threshold: float
+    accepted: int
+    coverage: float  # share of samples that are accepted
+    accuracy: float  # of those; nan where there are none
+    accuracy_low: float  # exact 95 % interval of the accuracy (Clopper and Pearson, 1934)
+    accuracy_high: float
+
+    def as_dict(self) -> dict[str, float | int | None]:
+        """Plain values for JSON, which has no nan."""
+        return {name: None if value != value else value for name, value in asdict(self).items()}
+
+
+def at_threshold(confidence: AnyArray, correct: AnyArray, threshold: float) -> OperatingPoint:
+    """What accepting confidence >= threshold means on these samples."""
+    c, a = check_confidence(confidence, correct)
+    checked_share("threshold", threshold)
+    accepted = c >= threshold
+    n, right = int(accepted.sum()), int(a[accepted].sum())
+    low, high = exact_interval(right, n)
+    accuracy = right / n if n else float("nan")
+    return OperatingPoint(float(threshold), n, n / len(c), accuracy, low, high)
+
+
+def threshold_for_accuracy(confidence: AnyArray, correct: AnyArray, accuracy: float) -> float:
+    """The lowest confidence from which upwards samples are right at least so often."""
+    c, a = check_confidence(confidence, correct)
+    checked_share("accuracy", accuracy)
+    order = np.argsort(-c, kind="stable")
+    c, a = c[order], a[order]
+    last = np.append(np.diff(c) < 0, True)  # samples of one confidence are accepted together
+    reached = np.cumsum(a) / np.arange(1, len(c) + 1)
+    enough = np.flatnonzero(last & (reached >= accuracy))
+    if not len(enough):
+        best = int(np.argmax(np.where(last, reached, -1)))
+        raise ValueError(
+            f"accuracy must be one that some threshold reaches, got {accuracy}: on these "
+            f"{len(c)} samples the highest is {reached[best]:.4f}, at the threshold "
+            f"{c[best]:.4f} with {best + 1} accepted"
+        )
+    return float(c[enough[-1]])
+
+
+def exact_interval(right: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Exact interval of a share of which `right` of n were seen (Clopper and Pearson, 1934).
+
+    >>> tuple(round(end, 4) for end in exact_interval(8, 10))
+    (0.4439, 0.9748)
+    """
+    tail = (1 - level) / 2
+    low = float(betaincinv(right, n - right + 1, tail)) if right else 0.0
+    high = float(betaincinv(right + 1, n - right, 1 - tail)) if right < n else 1.0
+    return low, high
+
+
+def checked_share(name: str, value: float) -> None:
+    """Refuses what is no number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, float | int) or not 0 <= value <= 1:
+        raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}")

@@ -1,0 +1,120 @@
+"""Joining ONNX graphs, in the few steps that onnx.compose leaves to its user."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rightly.classifiers.sources import needed
+
+IR_VERSION = 10  # of the file format; onnxruntime reads it from 1.18 on
+
+
+def bare(model: Any, opset: int) -> Any:
+    """The model without its maker's notes, at one version of the operators and of the format."""
+    found = next(given.version for given in model.opset_import if given.domain in ("", "ai.onnx"))
+    if found != opset:
+        converter = needed("onnx.version_converter")
+        try:
+            model = converter.convert_version(model, opset)
+        except Exception as error:  # raised in C++, without a class of its own
+            raise ValueError(
+                f"the classifier has version {found} of ONNX's operators and cannot be brought to "
+                f"{opset}: export it again with opset_version={opset} ({error})"
+            ) from error
+    model.ir_version = IR_VERSION
+    graph = model.graph
+    del graph.value_info[:]
+    del model.metadata_props[:]
+    model.doc_string = graph.doc_string = ""
+    for part in (*graph.node, *graph.input, *graph.output, *graph.initializer):
+        part.doc_string = ""
+        del part.metadata_props[:]  # the tracer puts paths of its machine's files there
+    initial = {weight.name for weight in graph.initializer}
+    for value in [value for value in graph.input if value.name in initial]:
+        graph.input.remove(value)  # old exporters list weights as inputs
+    return model
+
+
+def own_dimensions(model: Any, prefix: str) -> Any:
+    """The model with names of its dimensions that no other has: equal names mean equal sizes."""
+    for value in (*model.graph.input, *model.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param:
+                dim.dim_param = prefix + dim.dim_param
+    return model
+
+
+def prefixed(model: Any, prefix: str) -> Any:
+    """The model with names inside it that no other has; inputs and outputs keep theirs."""
+    compose = needed("onnx.compose")
+    return compose.add_prefix(model, prefix, rename_inputs=False, rename_outputs=False)
+
+
+def twin(model: Any, prefix: str) -> Any:
+    """A second copy, all of its names prefixed."""
+    compose = needed("onnx.compose")
+    return own_dimensions(compose.add_prefix(model, prefix), prefix)
+
+
+def share_weights(model: Any, prefix: str) -> None:
+    """Lets a twin use the weights of the graph that it is a copy of."""
+    weights = {weight.name for weight in model.graph.initializer}
+    double = [weight for weight in model.graph.initializer if weight.name[len(prefix) :] in weights]
+    own = {weight.name: weight.name[len(prefix) :] for weight in double}
+    for weight in double:
+        model.graph.initializer.remove(weight)
+    rename(model, own)
+
+
+def rename(model: Any, names: Mapping[str, str]) -> None:
+    """Renames what nodes take and give."""
+    for node in model.graph.node:
+        for values in (node.input, node.output):
+            for i, name in enumerate(values):
+                values[i] = names.get(name, name)
+
+
+def pass_on(model: Any, name: str, outside: str) -> None:
+    """Gives a value that is wired up inside to the outside as well, under another name."""
+    helper = needed("onnx.helper")
+    value = next(v for v in (*model.graph.input, *model.graph.output) if v.name == name)
+    model.graph.node.append(helper.make_node("Identity", [name], [outside], name=outside))
+    copy = model.graph.output.add()
+    copy.CopyFrom(value)
+    copy.name = outside
+
+
+def chained(first: Any, second: Any, wires: Mapping[str, str]) -> Any:
+    """Both models as one: outputs of the first become inputs of the second."""
+    compose = needed("onnx.compose")
+    return compose.merge_models(first, second, io_map=list(wires.items()))
+
+
+def finished(model: Any, outputs: Mapping[str, str]) -> Any:
+    """The model with its outputs in this order and under these names, checked."""
+    checker = needed("onnx.checker")
+    found = {value.name: value for value in model.graph.output}
+    kept = [found[name] for name in outputs]
+    rename(model, outputs)
+    del model.graph.output[:]
+    for value, name in zip(kept, outputs.values(), strict=True):
+        copy = model.graph.output.add()
+        copy.CopyFrom(value)
+        copy.name = name
+        copy.type.tensor_type.shape.dim[0].dim_param = "n"
+    model.producer_name, model.graph.name = "rightly", "calibrated classifier"
+    checker.check_model(model)
+    return model
+
+
+def logits_output(names: Sequence[str], output: str | int | None, file: object) -> str:
+    """The output that holds the logits: the one asked for, "logits", or the only one."""
+    if isinstance(output, int) and output < len(names):
+        return names[output]
+    if output is not None:
+        if output not in names:
+            raise ValueError(f"output must be one of {list(names)} of {file}, got {output!r}")
+        return str(output)
+    others = [name for name in names if name != "features"]
+    if "logits" not in names and len(others) != 1:
+        raise ValueError(f"{file} gives {list(names)}: choose the logits among them with output=")
+    return "logits" if "logits" in names else others[0]

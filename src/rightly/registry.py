@@ -1,0 +1,124 @@
+"""Named records: those of the library, those registered at run time, those of installed packages.
+
+A registry is a mapping from name to record, in the order in which the records are written. Aliases
+are found, but not listed: files and tables hold canonical names. Installed packages add records by
+an entry point whose group is the registry's, such as `rightly.metrics`; nothing else is imported.
+"""
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+
+@runtime_checkable
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+Record = TypeVar("Record", bound=Named)
+
+_REGISTRIES: "dict[type, Registry[Any]]" = {}  # by type of record: where `register` puts it
+
+
+class Registry(Mapping[str, Record]):
+    """Records of one type by name: built in, then registered, then of installed packages."""
+
+    def __init__(self, kind: str, of: type[Record], records: Iterable[Record]) -> None:
+        self.kind, self.of = kind, of
+        self.group = f"rightly.{kind}s"
+        self._records: dict[str, Record] = {}
+        self._aliases: dict[str, str] = {}
+        self._installed: bool = False  # whether installed packages were asked
+        for record in records:
+            self.add(record)
+        self._builtin = frozenset(self._records)
+        _REGISTRIES[of] = self
+
+    def add(self, record: Record) -> None:
+        """Lists a record under its name; a name or alias that is taken is refused."""
+        if not isinstance(record, self.of):
+            raise TypeError(
+                f"a {self.kind} must be a {self.of.__name__}, got {type(record).__name__}"
+            )
+        names = (record.name, *_aliases_of(record))
+        taken = [name for name in names if name in self._records or name in self._aliases]
+        if taken:
+            raise ValueError(
+                f"the {self.kind} {taken[0]!r} exists already: choose another name"
+            )
+        self._records[record.name] = record
+        self._aliases |= dict.fromkeys(_aliases_of(record), record.name)
+
+    def remove(self, name: str) -> None:
+        """Takes back what was registered at run time."""
+        if name in self._builtin or name not in self._records:
+            raise ValueError(f"the {self.kind} {name!r} was not registered at run time")
+        record = self._records.pop(name)
+        for alias in _aliases_of(record):
+            del self._aliases[alias]
+
+    def find(self, name: str) -> Record:
+        """The record of this name or alias, or an error that says what there is."""
+        try:
+            return self[name]
+        except KeyError:
+            raise ValueError(
+                f"{self.kind} must be one of {', '.join(self)}, got {name!r}"
+                f"{did_you_mean(name, [*self, *self._aliases])}"
+            ) from None
+
+    def __getitem__(self, name: str) -> Record:
+        if name not in self._records and name not in self._aliases:
+            self._ask_installed()
+        return self._records[self._aliases.get(name, name)]
+
+    def __iter__(self) -> Iterator[str]:
+        self._ask_installed()
+        return iter(list(self._records))
+
+    def __len__(self) -> int:
+        self._ask_installed()
+        return len(self._records)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} {self.kind}s: {', '.join(self)}>"
+
+    def _ask_installed(self) -> None:
+        """Adds the records of installed packages, once; one that fails is left out, and said."""
+        if self._installed:
+            return
+        self._installed = True
+        for point in entry_points(group=self.group):
+            try:
+                self.add(point.load())
+            except Exception as error:  # it is somebody else's code
+                warnings.warn(
+                    f"the {self.kind} {point.name!r} of {point.value} cannot be used: {error}",
+                    UserWarning,
+                    stacklevel=3,
+                )
+
+
+def register(record: Any) -> None:
+    """Adds a metric, calibrator, evidence, view or shift by its record, until the process ends.
+
+    The record is a `Metric`, `Method`, `Evidence`, `View` or `Shift`.
+    """
+    registry = _REGISTRIES.get(type(record))
+    if registry is None:
+        known = ", ".join(sorted(of.__name__ for of in _REGISTRIES))
+        raise TypeError(f"record must be one of {known}, got {type(record).__name__}")
+    registry.add(record)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of an error message: the known names that are close to a wrong one."""
+    close = get_close_matches(name, list(known), n=3, cutoff=0.6)
+    return f": did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
+def _aliases_of(record: Named) -> tuple[str, ...]:
+    return tuple(getattr(record, "aliases", ()))

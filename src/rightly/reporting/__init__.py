@@ -1,0 +1,1 @@
+"""Three renderers of the same results: terminal, HTML page, figures."""

@@ -1,0 +1,77 @@
+"""From uploaded bytes to what the model looks at, or a refusal that names the file."""
+
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image, UnidentifiedImageError
+
+from rightly.classifiers import Preprocessing
+from rightly.datasets.decoding import as_rgb
+from rightly.serving.limits import Limits, RefusedRequest
+from rightly.serving.uploads import Upload
+
+# Named one by one: Pillow's other readers are many, old, and one of them starts a program.
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
+
+
+def decode(
+    upload: Upload, preprocessing: Preprocessing, limits: Limits
+) -> UInt8[np.ndarray, "h w 3"]:
+    """The pixels as `collect` would make them: first frame, no EXIF rotation, resized and cut."""
+    with _opened(upload, limits) as stored:
+        _check_size(upload, stored.size, preprocessing, limits)
+        try:
+            stored.load()
+        except MemoryError:
+            raise
+        except Exception as error:  # Pillow's readers raise nearly anything on damaged files
+            raise _damaged(upload, error) from error
+        try:
+            return preprocessing.pixels(as_rgb(stored))
+        except ValueError as error:
+            raise RefusedRequest(422, "unsupported_pixels", f"{upload}: {error}") from error
+
+
+def _opened(upload: Upload, limits: Limits) -> Image.Image:
+    if not upload.data.getbuffer().nbytes:
+        raise RefusedRequest(422, "empty_file", f"{upload} is empty")
+    upload.data.seek(0)
+    try:
+        return Image.open(upload.data, formats=FORMATS)
+    except UnidentifiedImageError as error:
+        raise RefusedRequest(
+            415, "not_an_image", f"{upload} is not an image in one of {', '.join(FORMATS)}"
+        ) from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise _too_many(upload, f"more than {limits.pixels:,} pixels") from error
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise _damaged(upload, error) from error
+
+
+def _check_size(
+    upload: Upload, size: tuple[int, int], preprocessing: Preprocessing, limits: Limits
+) -> None:
+    width, height = size
+    if width * height > limits.pixels:
+        raise _too_many(
+            upload, f"{width} x {height} pixels, and {limits.pixels:,} are the most allowed"
+        )
+    # A strip of one pixel by a million is small, but resized by its shorter side it is not, and
+    # Pillow resizes the width first, at full height.
+    wide, high = preprocessing.resized(width, height)
+    if wide * max(high, height) > limits.pixels:
+        raise _too_many(
+            upload,
+            f"{width} x {height} pixels, a shape that would be resized to {wide} x {high}, and "
+            f"{limits.pixels:,} pixels are the most allowed on the way",
+        )
+
+
+def _too_many(upload: Upload, how_many: str) -> RefusedRequest:
+    return RefusedRequest(413, "too_many_pixels", f"{upload} has {how_many}")
+
+
+def _damaged(upload: Upload, error: Exception) -> RefusedRequest:
+    reason = str(error) or type(error).__name__
+    return RefusedRequest(422, "damaged_image", f"{upload} cannot be decoded: {reason}")

@@ -1,0 +1,98 @@
+"""What Prometheus may ask: how many requests, how long, how full, and how sure the model is."""
+
+import time
+from collections.abc import Callable
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rightly.serving.schemas import Prediction
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+IMAGES = (1, 2, 4, 8, 16, 32, 64, 128)
+TENTHS = tuple(k / 10 for k in range(1, 11))
+ACCEPTED = {True: "yes", False: "no", None: "unasked"}
+
+
+class Counters:
+    """The counters of one app, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        self.requests = Counter(
+            "rightly_requests", "Requests answered.", ["route", "status"], registry=registry
+        )
+        self.seconds = Histogram(
+            "rightly_request_seconds",
+            "Time to answer.",
+            ["route"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.batches = Histogram(
+            "rightly_batch_images", "Images in a batch.", buckets=IMAGES, registry=registry
+        )
+        self.model_seconds = Histogram(
+            "rightly_model_seconds", "Time for a batch.", buckets=SECONDS, registry=registry
+        )
+        self.queue = Gauge("rightly_queue_images", "Images that wait.", registry=registry)
+        self.predictions = Counter(
+            "rightly_predictions", "Predictions made.", ["accepted"], registry=registry
+        )
+        self.confidence = Histogram(
+            "rightly_confidence", "Calibrated confidence.", buckets=TENTHS, registry=registry
+        )
+        self.raw_confidence = Histogram(
+            "rightly_raw_confidence", "Raw confidence.", buckets=TENTHS, registry=registry
+        )
+        for word in ACCEPTED.values():
+            self.predictions.labels(word)  # so that a share can be had before the first of its kind
+
+    def watch_queue(self, length: Callable[[], int]) -> None:
+        self.queue.set_function(lambda: float(length()))
+
+    def count_batch(self, images: int, seconds: float) -> None:
+        self.batches.observe(images)
+        self.model_seconds.observe(seconds)
+
+    def count_prediction(self, made: Prediction) -> None:
+        self.predictions.labels(ACCEPTED[made.accept]).inc()
+        self.confidence.observe(made.confidence)
+        self.raw_confidence.observe(made.raw_confidence)
+
+    def text(self) -> bytes:
+        return generate_latest(self.registry)
+
+
+class CountedApp:
+    """Counts every answer of an app under its route; paths of requests never become labels."""
+
+    def __init__(self, app: ASGIApp, counters: Counters) -> None:
+        self._app, self._counters = app, counters
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = time.monotonic(), 500  # what is said if the app fails before it answers
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        finally:
+            route = getattr(scope.get("route"), "path", "unmatched")
+            self._counters.requests.labels(route, status).inc()
+            self._counters.seconds.labels(route).observe(time.monotonic() - started)

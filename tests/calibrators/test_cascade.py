@@ -1,0 +1,153 @@
+"""Budgets: views are looked at only where they pay."""
+
+import numpy as np
+import pytest
+import torch
+
+import rightly
+from rightly import Predictions, calibrator, load_calibrator
+from rightly.calibrators.cascade import HeldOut, best_band
+from rightly.evaluation.view_cost import cost_curve, default_budgets
+from tests.conftest import make
+
+
+def informative(n: int = 1200, seed: int = 0):
+    """Two views that agree with the prediction exactly where it is right."""
+    g = torch.Generator().manual_seed(seed)
+    predictions, labels = make(n=n, m=2, seed=seed)
+    right = predictions.classes == labels
+    views = 0.3 * torch.randn(n, 2, 10, generator=g)
+    views[right] += 4 * torch.nn.functional.one_hot(predictions.classes[right], 10)[:, None]
+    return Predictions(predictions.logits, views, view_names=["a", "b"]), labels
+
+
+@pytest.mark.parametrize("budget", [1.0, 1.2, 1.5, 2.5])
+def test_the_mean_number_of_passes_keeps_to_the_budget(budget):
+    predictions, labels = informative()
+    fitted = calibrator("ca_views", budget=budget).fit(predictions, labels)
+    passes = 1 + 2 * fitted.undecided(predictions).double().mean()
+    assert passes <= budget + 0.05  # fitted on halves, counted with calibrators fitted on all
+
+
+def test_outside_the_band_nothing_depends_on_the_views():
+    predictions, labels = informative()
+    fitted = calibrator("ca_views", budget=1.5).fit(predictions, labels)
+    asked = fitted.undecided(predictions)
+    assert 0 < asked.sum() < len(asked)
+    other = Predictions(predictions.logits, predictions.view_logits.flip(0), view_names=["a", "b"])
+    same = fitted.confidence(other) == fitted.confidence(predictions)
+    assert same[~asked].all() and not same[asked].all()
+
+
+def test_a_method_that_can_do_without_views_needs_them_for_a_budget():
+    predictions, labels = make(n=300)
+    fitted = calibrator("rightly", budget=1.5).fit(predictions, labels)
+    assert fitted.view_names == predictions.view_names
+    with pytest.raises(ValueError, match="view_logits"):
+        fitted.confidence(Predictions(predictions.logits))
+
+
+def test_a_larger_budget_ranks_better_where_views_tell():
+    predictions, labels = informative()
+    test, truth = informative(seed=1)
+    scores = [
+        rightly.metrics.auroc(
+            calibrator("ca_views", budget=budget).fit(predictions, labels).confidence(test),
+            test.correct(truth),
+        )
+        for budget in (1.0, 1.5, 3.0)
+    ]
+    assert scores[0] < scores[1] < scores[2]
+
+
+def test_a_cascade_is_saved_and_loaded(tmp_path):
+    predictions, labels = informative()
+    fitted = calibrator("ca_views", budget=1.5).fit(predictions, labels)
+    fitted.save(tmp_path / "c.safetensors")
+    loaded = load_calibrator(tmp_path / "c.safetensors")
+    assert torch.equal(loaded.confidence(predictions), fitted.confidence(predictions))
+    assert torch.equal(loaded.probabilities(predictions), fitted.probabilities(predictions))
+    assert loaded.decides_early and loaded.arguments["budget"] == 1.5
+
+
+def test_the_parts_of_an_answer_agree():
+    predictions, labels = informative()
+    fitted = calibrator("correctness_regression", budget=1.5).fit(predictions, labels)
+    said = fitted.answer(predictions)
+    assert torch.allclose(said.confidence, fitted.confidence(predictions))
+    assert torch.allclose(said.temperature, fitted.temperature(predictions))
+    top = said.probabilities.gather(-1, predictions.classes[:, None]).squeeze(-1)
+    # Below 1 / c no probabilities keep the class: they are uniform there.
+    assert torch.allclose(top, said.confidence.clamp_min(0.1), atol=1e-6)
+
+
+def test_the_band_is_where_most_is_gained():
+    places = np.linspace(0.1, 1, 100)
+    correct = np.ones(100, dtype=bool)
+    second = places.copy()
+    second[40:60] = 1.0  # knows better there, and nowhere else
+    low, high = best_band(HeldOut(places, second, correct), allowed=0.2)
+    assert (low, high) == (places[40], places[59])
+    assert best_band(HeldOut(places, places, correct), allowed=0.2) == (2.0, 1.0)
+    assert best_band(HeldOut(places, second, correct), allowed=0.0) == (2.0, 1.0)
+
+
+def test_samples_of_one_confidence_are_asked_together():
+    places = np.repeat([0.2, 0.6, 0.9], 10)
+    second = np.where(places == 0.6, 1.0, places)
+    judged = HeldOut(places, second, np.ones(30, dtype=bool))
+    assert best_band(judged, allowed=0.4) == (0.6, 0.6)
+    assert best_band(judged, allowed=0.2) == (2.0, 1.0)  # a third would have to be asked
+
+
+def test_the_curve_gains_with_the_budget_and_says_what_it_takes():
+    predictions, labels = informative()
+    points = cost_curve(predictions, labels, "ca_views")
+    assert [point.budget for point in points] == [*default_budgets(2), 3.0]
+    assert points[0].passes == 1 and points[0].band is None
+    assert points[-1].passes == 3 and points[-1].band == (0.0, 1.0)
+    assert all(point.passes <= point.budget + 0.1 for point in points)
+    assert points[-1].brier < points[0].brier - 0.02 and points[-1].auroc > points[0].auroc
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("temperature_scaling", {"budget": 1.5}, "budget is for methods that look at views"),
+        ("ca_views", {"budget": 0.5}, "budget must be at least 1"),
+        ("ca_views", {"budget": 1.5, "first": "ce_views"}, "first must be a method that needs no"),
+    ],
+)
+def test_impossible_budgets_are_refused(name, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        calibrator(name, **arguments)
+
+
+def test_a_curve_needs_views():
+    predictions, labels = make(m=1)
+    with pytest.raises(ValueError, match="views, but these predictions have none"):
+        cost_curve(Predictions(predictions.logits), labels)
+    with pytest.raises(ValueError, match="method must be one that looks at views"):
+        cost_curve(predictions, labels, "spline")
+
+
+def test_a_method_that_can_do_without_views_decides_early_by_itself():
+    predictions, labels = informative()
+    fitted = calibrator("rightly", budget=1.5).fit(predictions, labels)
+    assert fitted.arguments["first"] == "rightly"
+    without = calibrator("rightly").fit(predictions.without_views(), labels)
+    early = ~fitted.undecided(predictions)
+    said, alone = fitted.confidence(predictions), without.confidence(predictions.without_views())
+    assert torch.equal(said[early], alone[early])
+
+
+def test_a_budget_chooses_the_view_that_tells():
+    predictions, labels = informative()
+    noise = torch.randn(len(predictions), 2, 10, generator=torch.Generator().manual_seed(5))
+    views = torch.cat([noise, predictions.view_logits[:, :1]], 1)
+    more = Predictions(predictions.logits, views, view_names=["noise", "hiss", "tells"])
+    fitted = rightly.fit("rightly", more, labels, budget=1.4)
+    assert fitted.view_names == ("tells",)
+    assert fitted.record["passes"] <= 1.45
+    every = rightly.fit("rightly", more, labels, budget=1.4, choose_views=False)
+    assert every.view_names == more.view_names

@@ -1,0 +1,360 @@
+"""What holds for every calibrator, present and future."""
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+
+import rightly
+from rightly import CALIBRATORS, NotFittedError, Predictions
+from tests.conftest import make
+
+FITTED: dict[str, rightly.Calibrator] = {}
+
+
+@pytest.fixture
+def fitted(name):
+    """Each calibrator is fitted once; tests that only look at it share it."""
+    if name not in FITTED:
+        FITTED[name] = rightly.calibrator(name).fit(*make())
+    return FITTED[name]
+
+
+@pytest.fixture
+def fresh(name):
+    return rightly.calibrator(name)
+
+
+@pytest.mark.parametrize("name", CALIBRATORS)
+class TestEveryCalibrator:
+    def test_confidence_is_a_probability(self, fitted, other):
+        confidence = fitted.confidence(other[0])
+        assert confidence.shape == other[1].shape
+        assert ((confidence >= 0) & (confidence <= 1)).all()
+
+    def test_probabilities_keep_the_class_and_sum_to_one(self, fitted, other):
+        probabilities = fitted.probabilities(other[0])
+        assert probabilities.shape == other[0].logits.shape
+        assert (probabilities >= 0).all()
+        torch.testing.assert_close(probabilities.sum(-1), torch.ones(300).double())
+        assert torch.equal(probabilities.argmax(-1), other[0].classes)
+        assert torch.equal(probabilities.float().argmax(-1), other[0].classes)
+
+    def test_confidence_is_the_probability_of_the_class(self, fitted, other):
+        confidence = fitted.confidence(other[0])
+        top = fitted.probabilities(other[0]).amax(-1)
+        reachable = confidence > 0.1 + 1e-4
+        torch.testing.assert_close(top[reachable], confidence[reachable], atol=1e-6, rtol=0)
+        # Below 1 / c the row is all but uniform, while the confidence stays what it is.
+        assert (top[~reachable] < 0.1 + 2e-4).all()
+
+    def test_temperature_gives_the_confidence(self, fitted, other):
+        temperature = fitted.temperature(other[0])
+        assert (temperature > 0).all() and torch.isfinite(temperature).all()
+        confidence = fitted.confidence(other[0])
+        scaled = (other[0].logits.double() / temperature[:, None]).softmax(-1).amax(-1)
+        reachable = confidence > 0.1 + 1e-4
+        torch.testing.assert_close(scaled[reachable], confidence[reachable], atol=1e-6, rtol=0)
+
+    def test_each_sample_is_treated_alone(self, fitted, other):
+        together, alone = fitted.confidence(other[0])[:7], fitted.confidence(other[0][:7])
+        torch.testing.assert_close(together, alone, atol=1e-6, rtol=0)
+        one = torch.cat([fitted.confidence(other[0][i : i + 1]) for i in range(7)])
+        torch.testing.assert_close(together, one, atol=1e-6, rtol=0)
+
+    def test_fitting_is_repeatable_to_the_bit_on_any_number_of_threads(self, name, fitted):
+        threads = torch.get_num_threads()
+        state = torch.random.get_rng_state()
+        try:
+            torch.set_num_threads(1 if threads > 1 else 2)
+            torch.manual_seed(123)
+            again = rightly.calibrator(name).fit(*make())
+        finally:
+            torch.set_num_threads(threads)
+            torch.random.set_rng_state(state)
+        assert again.learned().keys() == fitted.learned().keys()
+        for key, tensor in fitted.learned().items():
+            assert torch.equal(tensor, again.learned()[key]), key
+
+    def test_the_global_random_state_is_not_touched(self, fresh):
+        before = torch.random.get_rng_state()
+        fresh.fit(*make(n=60))
+        assert torch.equal(before, torch.random.get_rng_state())
+
+    def test_inputs_are_untouched_and_fit_returns_itself(self, fresh):
+        predictions, labels = make(n=60)
+        copies = [x.clone() for x in (predictions.logits, predictions.view_logits, labels)]
+        assert fresh.fit(predictions, labels) is fresh
+        for copy, now in zip(
+            copies, (predictions.logits, predictions.view_logits, labels), strict=True
+        ):
+            assert torch.equal(copy, now)
+
+    def test_it_refuses_before_fit(self, fresh, other, tmp_path):
+        for ask in (fresh.confidence, fresh.temperature, fresh.probabilities):
+            with pytest.raises(NotFittedError, match="fit"):
+                ask(other[0])
+        with pytest.raises(NotFittedError, match="fit"):
+            fresh.save(tmp_path / "a.safetensors")
+
+    def test_what_is_saved_loads_to_the_same_numbers(self, fitted, name, other, tmp_path):
+        path = tmp_path / "a.safetensors"
+        fitted.save(path)
+        loaded = rightly.load_calibrator(path)
+        assert torch.equal(loaded.confidence(other[0]), fitted.confidence(other[0]))
+        assert torch.equal(loaded.probabilities(other[0]), fitted.probabilities(other[0]))
+        with safe_open(path, "pt") as file:
+            header = file.metadata()
+        assert header["version"] == "1" and name in header["method"]
+        assert header["class_count"] == "10"
+
+    def test_other_classes_are_refused(self, fitted):
+        with pytest.raises(ValueError, match="must have 10 classes.*got 9"):
+            fitted.confidence(make(c=9)[0])
+
+    def test_other_views_or_features_are_refused_where_they_matter(self, fitted, other):
+        predictions = other[0]
+        turned = predictions.with_views(["view2", "view1", "view0"])
+        wide = Predictions(
+            predictions.logits, predictions.view_logits, torch.ones(300, 5), predictions.view_names
+        )
+        if "view_logits" in fitted.needs + fitted.uses:
+            with pytest.raises(ValueError, match="in this order"):
+                fitted.confidence(turned)
+            with pytest.raises(ValueError, match="view"):
+                fitted.confidence(Predictions(predictions.logits))
+        else:
+            fitted.confidence(turned)
+        if "features" in fitted.needs + fitted.uses:
+            with pytest.raises(ValueError, match="features must have 16 columns"):
+                fitted.confidence(wide)
+        else:
+            fitted.confidence(wide)
+
+    def test_a_lacking_input_is_asked_for_by_name(self, fresh, sample):
+        bare = Predictions(sample[0].logits)
+        if fresh.needs:
+            with pytest.raises(ValueError, match=f"needs predictions with {fresh.needs[0]}"):
+                fresh.fit(bare, sample[1])
+        else:
+            fresh.fit(bare, sample[1])
+
+    def test_what_is_used_but_not_needed_may_be_missing(self, fresh, sample, other):
+        bare = Predictions(sample[0].logits)
+        if fresh.uses and not fresh.needs:
+            fresh.fit(bare, sample[1])
+            alone = fresh.confidence(Predictions(other[0].logits))
+            # What it was fitted without, it does not look at.
+            torch.testing.assert_close(fresh.confidence(other[0]), alone)
+
+    def test_only_unshifted_rows_are_fitted_unless_it_says_so(self, name, fitted):
+        predictions, labels = make()
+        shifted, wrong = make(seed=5)
+        both = rightly.concatenate(
+            [
+                predictions,
+                Predictions(
+                    shifted.logits,
+                    shifted.view_logits,
+                    shifted.features,
+                    shifted.view_names,
+                    shift=torch.ones(300, dtype=torch.int64),
+                ),
+            ]
+        )
+        again = rightly.calibrator(name).fit(both, torch.cat([labels, wrong]))
+        same = [torch.equal(x, again.learned()[key]) for key, x in fitted.learned().items()]
+        assert not all(same) if again.uses_shifted_rows else all(same)
+
+    def test_rows_that_are_all_shifted_are_refused(self, fresh, sample):
+        predictions, labels = sample
+        marked = Predictions(
+            predictions.logits,
+            predictions.view_logits,
+            predictions.features,
+            predictions.view_names,
+            shift=np.ones(300, int),
+        )
+        with pytest.raises(ValueError, match="every row is shifted"):
+            fresh.fit(marked, labels)
+
+    @pytest.mark.parametrize("side", ["right", "wrong"])
+    def test_one_sided_data_gives_numbers_and_a_warning(self, fresh, side):
+        predictions, labels = make(n=600)
+        rows = predictions.correct(labels) == (side == "right")
+        with pytest.warns(UserWarning, match=f"predicted {side}"):
+            fresh.fit(predictions[rows], labels[rows])
+        confidence = fresh.confidence(predictions)
+        assert torch.isfinite(confidence).all()
+        assert torch.isfinite(fresh.probabilities(predictions)).all()
+
+    @pytest.mark.parametrize(
+        "kind", ["n = 10", "c = 2", "c = 3", "huge", "ties", "missing class", "double", "mixed"]
+    )
+    def test_edge_cases_give_numbers(self, fresh, kind):
+        predictions, labels = {
+            "n = 10": lambda: make(n=10),
+            "c = 2": lambda: make(n=120, c=2),
+            "c = 3": lambda: make(n=120, c=3),
+            "huge": lambda: _scaled(make(n=120), 1e4),
+            "ties": lambda: _rounded(make(n=120)),
+            "missing class": lambda: _without_class(make(n=200), 3),
+            "double": lambda: _in(make(n=120), torch.float64, torch.float64),
+            "mixed": lambda: _in(make(n=120), torch.float32, torch.float64),
+        }[kind]()
+        fresh.fit(predictions, labels)
+        confidence, rows = fresh.confidence(predictions), fresh.probabilities(predictions)
+        assert ((confidence >= 0) & (confidence <= 1)).all()
+        assert torch.equal(rows.argmax(-1), predictions.classes)
+        torch.testing.assert_close(rows.sum(-1), torch.ones(len(rows)).double())
+
+    def test_numpy_and_other_float_types_give_the_same(self, fitted, other):
+        predictions = other[0]
+        again = Predictions(
+            predictions.logits.numpy(),
+            predictions.view_logits.double(),
+            predictions.features.numpy(),
+            predictions.view_names,
+        )
+        torch.testing.assert_close(
+            fitted.confidence(predictions), fitted.confidence(again), atol=1e-5, rtol=0
+        )
+
+    def test_bad_labels_and_bad_predictions_are_refused(self, fresh, sample):
+        predictions, labels = sample
+        with pytest.raises(TypeError, match="labels must be integers"):
+            fresh.fit(predictions, labels.double())
+        with pytest.raises(ValueError, match="labels must have shape"):
+            fresh.fit(predictions, labels[:-1])
+        with pytest.raises(ValueError, match="labels must lie in"):
+            fresh.fit(predictions, labels + 1)
+        assert not fresh.is_fitted
+
+
+def _scaled(data, factor):
+    predictions, labels = data
+    return Predictions(
+        predictions.logits * factor,
+        predictions.view_logits * factor,
+        predictions.features,
+        predictions.view_names,
+    ), labels
+
+
+def _rounded(data):
+    predictions, labels = data
+    return Predictions(
+        predictions.logits.round(),
+        predictions.view_logits.round(),
+        predictions.features.round(),
+        predictions.view_names,
+    ), labels
+
+
+def _in(data, own, others):
+    """The same in other types of numbers."""
+    predictions, labels = data
+    return Predictions(
+        predictions.logits.to(own),
+        predictions.view_logits.to(others),
+        predictions.features.to(others),
+        predictions.view_names,
+    ), labels
+
+
+def _without_class(data, missing):
+    predictions, labels = data
+    return predictions[labels != missing], labels[labels != missing]
+
+
+def test_raw_arrays_are_refused_with_the_remedy(sample):
+    with pytest.raises(TypeError, match="wrap logits as"):
+        rightly.calibrator("temperature_scaling").fit.__wrapped__(
+            rightly.calibrator("temperature_scaling"), sample[0].logits, sample[1]
+        )
+
+
+def test_an_unknown_method_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match="temperature_scaling.*got 'platt'"):
+        rightly.calibrator("platt")
+
+
+def test_the_registry_stands_in_the_order_of_the_papers_tables():
+    assert list(CALIBRATORS)[:14] == [
+        "uncalibrated",
+        "temperature_scaling",
+        "ensemble_temperature_scaling",
+        "multi_isotonic",
+        "spline",
+        "adaptive_temperature_scaling",
+        "true_class_probability",
+        "proximity",
+        "parameterized_temperature_scaling",
+        "ce_only",
+        "ca_only",
+        "ce_views",
+        "ca_views",
+        "ca_ce_views",
+    ]
+    assert len(CALIBRATORS) == 24
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("spline", {"knots": 1}), "knots"),
+        (("proximity", {"variant": "cubes"}), "variant"),
+        (("ca_views", {"loss": "focal"}), "loss"),
+        (("rightly", {"caution": 1.5}), "caution"),
+    ],
+)
+def test_bad_arguments_are_refused_when_built(arguments, word):
+    name, options = arguments
+    with pytest.raises((ValueError, TypeError), match=word):
+        rightly.calibrator(name, **options)
+
+
+class TestSavedFiles:
+    @pytest.fixture
+    def path(self, tmp_path):
+        rightly.calibrator("ca_views", seed=3).fit(*make(n=80)).save(tmp_path / "a.safetensors")
+        return tmp_path / "a.safetensors"
+
+    def test_arguments_travel_along(self, path):
+        loaded = rightly.load_calibrator(path)
+        assert loaded.method == "ca_views" and loaded.arguments == {"seed": 3}
+        assert loaded.view_names == ("view0", "view1", "view2")
+
+    @pytest.mark.parametrize(
+        "damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b"\x80\x04K\x01."]
+    )
+    def test_damaged_files_are_refused(self, path, damage):
+        path.write_bytes(damage(path.read_bytes()))
+        with pytest.raises(ValueError, match="not a whole safetensors file"):
+            rightly.load_calibrator(path)
+
+    @pytest.mark.parametrize(
+        ("old", "new", "words"),
+        [
+            (b"rightly-calibrator", b"another-calibrator", "not a calibrator of rightly"),
+            (b'"version":"1"', b'"version":"9"', "format version 9"),
+            (b"ca_views", b"xx_views", "method must be one of"),
+            (b"class_count", b"class_cuont", "damaged header"),
+        ],
+    )
+    def test_files_of_another_kind_are_refused_with_the_reason(self, path, old, new, words):
+        content = path.read_bytes()
+        assert old in content
+        path.write_bytes(content.replace(old, new))
+        with pytest.raises(ValueError, match=words):
+            rightly.load_calibrator(path)
+
+    def test_a_missing_file_is_named(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match="nowhere.safetensors"):
+            rightly.load_calibrator(tmp_path / "nowhere.safetensors")
+
+    def test_a_calibrator_without_a_name_says_how_to_get_one(self, tmp_path):
+        from rightly.calibrators.spline import Spline
+
+        with pytest.raises(ValueError, match=r"rightly.calibrator\(name\)"):
+            Spline().fit(*make(n=50)).save(tmp_path / "a.safetensors")

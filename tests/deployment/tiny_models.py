@@ -1,0 +1,85 @@
+"""A small classifier with its calibrator, exported once for all tests of deployment."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+import rightly
+from rightly.classifiers import Preprocessing
+from rightly.transforms.shifts import REHEARSAL
+
+NAMES = ("red", "green", "blue", "dark")
+VIEWS = ("hflip", "grayscale", "color_jitter")
+PREPROCESSING = Preprocessing((16, 16), 18, mean=(0.4, 0.5, 0.5), std=(0.2, 0.25, 0.3))
+
+
+class Small(nn.Module):
+    """Convolution, pooling, linear layer; the same weights every time."""
+
+    def __init__(self, classes: int = 4, seed: int = 0) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Dropout(0.5))
+        self.head = nn.Linear(8, classes)
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for weight in self.parameters():
+                weight.copy_(torch.randn(weight.shape, generator=generator))
+
+    def forward(self, images):
+        return self.head(self.body(images).mean((2, 3)))
+
+
+def pictures(count: int, seed: int = 0, size: int = 16) -> np.ndarray:
+    """Bytes of coarse random pictures, (count, size, size, 3)."""
+    coarse = np.random.default_rng(seed).integers(0, 256, (count, 4, 4, 3), dtype=np.uint8)
+    return coarse.repeat(size // 4, 1).repeat(size // 4, 2)
+
+
+@cache
+def predictions():
+    """What the small classifier says about 400 pictures, and labels it gets right now and then."""
+    images = list(pictures(400, seed=1))
+    classifier = rightly.classifiers.open_model(Small(), preprocessing=PREPROCESSING)
+    labelled = rightly.datasets.adapters.torch_dataset([(image, 0) for image in images])
+    found, _ = rightly.collect(classifier, labelled, views=VIEWS, features=True)
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.rand(len(images), 4, generator=generator).log().neg().log().neg()
+    return found, (found.logits / 3 + noise).argmax(-1)
+
+
+def fitted(method: str = "ca_views", **arguments):
+    given, labels = predictions()
+    named = rightly.Predictions(
+        given.logits, given.view_logits, given.features, given.view_names, NAMES
+    )
+    module = rightly.classifiers.open_model(Small(), preprocessing=PREPROCESSING)
+    source = {
+        "name": module.name,
+        "fingerprint": module.fingerprint,
+        "preprocessing": PREPROCESSING.as_dict(),
+    }
+    return rightly.fit(method, named, labels, source=source, **arguments)
+
+
+def rehearsed():
+    """Rightly's own, fitted on noisy copies as if they were four kinds of shifts: curved."""
+    given, labels = predictions()
+    generator = torch.Generator().manual_seed(5)
+    parts = []
+    for s in range(5):
+        noise = s * torch.randn(given.logits.shape, generator=generator)
+        marks = {"shift": np.full(len(given), s), "shift_names": REHEARSAL[:4]}
+        views = given.view_logits + noise[:, None]
+        parts.append(rightly.Predictions(given.logits + noise, views, None, VIEWS, **marks))
+    return rightly.fit("rightly", rightly.concatenate(parts), labels.repeat(5), threshold=0.5)
+
+
+def exported(folder: Path, suffix: str, **arguments) -> Path:
+    """A file with the small classifier."""
+    path = folder / f"model{suffix}"
+    model = rightly.CalibratedClassifier(Small(), fitted(**arguments))
+    rightly.deployment.export(model, path, list(pictures(4)))
+    return path

@@ -1,0 +1,192 @@
+"""Scores of a Parquet data set, shard by shard, against those of the whole."""
+
+import csv
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import rightly
+from rightly.batch_inference import Scoring
+from rightly.cli import main
+from rightly.predictions.parquet import Block, Store
+from tests.conftest import make
+
+SIZE, IMAGES, SHIFTS = 20, 70, 2
+SETTINGS = {
+    "model": "tiny",
+    "class_names": [f"kind {i}" for i in range(10)],
+    "views": ["view0", "view1", "view2"],
+    "shifts": ["blur"],
+    "features": True,
+    "dtype": "float32",
+    "shards": 4,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Predictions in four shards, of which the third holds no image that could be read."""
+    place = tmp_path_factory.mktemp("scoring")
+    predictions, labels = make(n=IMAGES * SHIFTS)
+    store = Store.begin(place / "preds", SETTINGS)
+    for k in (0, 1, 3, 2):
+        index = np.arange(k * SIZE, min((k + 1) * SIZE, IMAGES))
+        rows = np.concatenate([index, index + IMAGES]) if k != 2 else index[:0]
+        block = Block(
+            rows % IMAGES,
+            [f"{i % IMAGES}.png" for i in rows],
+            labels.numpy()[rows],
+            rows // IMAGES,
+            predictions.logits.numpy()[rows],
+            predictions.view_logits.numpy()[rows],
+            predictions.features.numpy()[rows],
+            () if k != 2 else (("40.png", "damaged"),),
+        )
+        store.write(k, block)
+    return place
+
+
+def fitted(folder, name):
+    path = folder / f"{name}.safetensors"
+    predictions, labels = make(n=200, seed=3)
+    rightly.calibrator(name).fit(predictions, labels).save(path)
+    return path
+
+
+def apply(calibrator, folder, out):
+    return main(["apply", str(calibrator), str(folder / "preds"), "--out", str(out)])
+
+
+def rows_of(out):
+    """Every row of the scores, in the order of `load`."""
+    table = pq.read_table(out)
+    return table.sort_by([("shift", "ascending"), ("index", "ascending")])
+
+
+@pytest.mark.parametrize("name", rightly.CALIBRATORS)
+def test_shards_are_scored_as_the_whole(folder, tmp_path, name):
+    calibrator = fitted(folder, name)
+    assert apply(calibrator, folder, tmp_path / "scores") == 0
+    assert apply(calibrator, folder, tmp_path / "scores.csv") == 0
+    rows = rows_of(tmp_path / "scores")
+    predictions, labels = rightly.load(folder / "preds")
+    saved = rightly.load_calibrator(calibrator)
+    expected = {
+        "label": labels,
+        "shift": predictions.shift,
+        "predicted_class": predictions.classes,
+        "confidence": saved.confidence(predictions),
+        "raw_confidence": predictions.confidence,
+        "temperature": saved.temperature(predictions),
+    }
+    for column, values in expected.items():
+        np.testing.assert_allclose(rows[column].to_numpy(), values, rtol=1e-6, atol=1e-6)
+    assert rows["class_name"].to_pylist() == [f"kind {i}" for i in predictions.classes]
+    assert rows["name"].to_pylist() == [f"{i}.png" for i in rows["index"].to_pylist()]
+    with (tmp_path / "scores.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert [int(line["index"]) for line in lines] == list(range(len(predictions)))
+    told = [float(line["confidence"]) for line in lines]
+    np.testing.assert_allclose(told, rows["confidence"].to_numpy(), rtol=1e-6)
+
+
+def test_joined_scores_are_in_the_order_of_load(folder, tmp_path):
+    out = tmp_path / "scores"
+    scoring = Scoring.begin(fitted(folder, "spline"), folder / "preds", out)
+    score = scoring.opened()
+    for k in (3, 1, 2, 0):
+        score(k)
+    joined, rows = scoring.joined(), rows_of(out)
+    assert joined == rows.to_pydict()
+    assert joined["shift"] == sorted(joined["shift"])
+
+
+def test_one_shard_of_scores_for_each_of_predictions(folder, tmp_path):
+    apply(fitted(folder, "spline"), folder, tmp_path / "scores")
+    scores, predictions = sorted((tmp_path / "scores").iterdir()), (folder / "preds").iterdir()
+    assert [path.name for path in scores] == sorted(path.name for path in predictions)
+    schemas = [pq.read_schema(path) for path in scores]
+    assert all(schema.equals(schemas[0]) for schema in schemas)
+    assert [pq.read_metadata(path).num_rows for path in scores] == [40, 40, 0, 20]
+    assert json.loads(schemas[2].metadata[b"rightly"])["input_model"] == "tiny"
+
+
+def test_a_run_that_was_stopped_goes_on(folder, tmp_path):
+    calibrator, out = fitted(folder, "spline"), tmp_path / "scores"
+    apply(calibrator, folder, out)
+    whole = rows_of(out)
+    kept = {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
+    (out / "part-000001.parquet").unlink()
+    (out / ".part-000001.parquet.123.part").write_text("half")
+    assert apply(calibrator, folder, out) == 0
+    assert rows_of(out).equals(whole)
+    again = {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
+    assert kept.pop("part-000001.parquet") != again.pop("part-000001.parquet")
+    assert kept == again
+
+
+def refused(capsys, calibrator, test, out):
+    assert main(["apply", str(calibrator), str(test), "--out", str(out)]) == 2
+    told = capsys.readouterr().err.replace("\n", " ")
+    assert "Traceback" not in told
+    return told
+
+
+def test_another_calibrator_or_input_is_refused(folder, tmp_path, capsys):
+    calibrator, out = fitted(folder, "spline"), tmp_path / "scores"
+    apply(calibrator, folder, out)
+    other = fitted(folder, "temperature_scaling")
+    assert "calibrator was spline, now temperature" in refused(capsys, other, folder / "preds", out)
+    moved = tmp_path / "others"
+    moved.mkdir()
+    for path in (folder / "preds").iterdir():
+        table = pq.read_table(path)
+        changed = json.dumps({"version": 1, **SETTINGS, "model": "another"})
+        table = table.replace_schema_metadata({b"rightly": changed, b"rightly.skipped": "[]"})
+        pq.write_table(table, moved / path.name)
+    assert "input_model was tiny, now another" in refused(capsys, calibrator, moved, out)
+    assert "other files" in refused(capsys, calibrator, folder / "preds", folder)
+    assert "another collection" in refused(capsys, calibrator, moved, folder / "preds")
+
+
+def test_input_that_is_not_whole_is_refused(folder, tmp_path, capsys):
+    calibrator, out = fitted(folder, "spline"), tmp_path / "scores"
+    half = tmp_path / "half"
+    half.mkdir()
+    assert "holds no shards" in refused(capsys, calibrator, half, out)
+    for k in (0, 2):
+        name = f"part-{k:06d}.parquet"
+        (half / name).write_bytes((folder / "preds" / name).read_bytes())
+    assert "2 of 4 shards are missing" in refused(capsys, calibrator, half, out)
+    apply(calibrator, folder, out)
+    assert "holds scores already" in refused(capsys, calibrator, out, tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+
+
+def test_what_does_not_fit_the_calibrator_is_refused_at_once(folder, tmp_path, capsys):
+    predictions, labels = make(n=100, c=7)
+    path = tmp_path / "seven.safetensors"
+    rightly.calibrator("spline").fit(predictions, labels).save(path)
+    out = tmp_path / "scores"
+    assert "must have 7 classes" in refused(capsys, path, folder / "preds", out)
+    assert not out.exists()
+
+
+def test_another_file_in_place_of_the_calibrator_is_refused(folder, tmp_path):
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(fitted(folder, "spline").read_bytes())
+    scoring = Scoring.begin(path, folder / "preds", tmp_path / "scores")
+    path.write_bytes(fitted(folder, "temperature_scaling").read_bytes())
+    with pytest.raises(ValueError, match="not the calibrator that apply began with"):
+        scoring.opened()
+
+
+def test_scores_are_not_taken_for_predictions(folder, tmp_path):
+    scoring = Scoring.begin(fitted(folder, "spline"), folder / "preds", tmp_path / "scores")
+    score = scoring.opened()
+    for k in scoring.target.missing():
+        score(k)
+    with pytest.raises(ValueError, match="scores that apply wrote, not predictions"):
+        rightly.load(tmp_path / "scores")
