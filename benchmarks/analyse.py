@@ -18,7 +18,7 @@ from typing import Any
 import results
 from analyses import ANALYSES, Analysis, Context, Table
 from gathering import Places
-from rightly.atomic_write import write_whole
+from rightly.atomic_write import write_atomically
 from rightly.cli.consoles import show_warning
 from run import add_arguments, places_of, say, selection
 from setups import SETUPS
@@ -29,7 +29,7 @@ def write_tables(name: str, tables: Sequence[Table], out: Path) -> str:
     parts = []
     for table in tables:
         path = out / (f"{name}.csv" if len(tables) == 1 else f"{name}-{table.name}.csv")
-        write_whole(path, lambda part, table=table: _write_csv(part, table))
+        write_atomically(path, lambda part, table=table: _write_csv(part, table))
         columns = list(table.rows[0])
         parts += ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
         parts += [
@@ -38,7 +38,7 @@ def write_tables(name: str, tables: Sequence[Table], out: Path) -> str:
         ]
         parts.append("")
     text = "\n".join(parts)
-    write_whole(out / f"{name}.md", lambda part: part.write_text(text))
+    write_atomically(out / f"{name}.md", lambda part: part.write_text(text))
     return text
 
 
@@ -63,7 +63,7 @@ def write_figure(name: str, analysis: Analysis, tables: Sequence[Table], out: Pa
         analysis.draw(tables, axes.ravel())
         for kind in ("pdf", "svg"):
             options: dict[str, Any] = {"CreationDate" if kind == "pdf" else "Date": None}
-            write_whole(
+            write_atomically(
                 out / f"{name}.{kind}",
                 lambda part, kind=kind, options=options: figure.savefig(
                     part, format=kind, metadata=options

@@ -22,7 +22,7 @@ from rightly.classifiers import Preprocessing, open_model
 from rightly.collection import VIEWS, Plan
 from rightly.collection.forward import blocks_of
 from rightly.collection.plan import PRECISIONS
-from rightly.datasets import ImageSet
+from rightly.datasets import ImageDataset
 from rightly.transforms.views import VIEWS as ALL_VIEWS
 
 
@@ -81,7 +81,9 @@ def main() -> None:
     chosen = parser.parse_args()
     rng = np.random.default_rng(0)
     pictures = rng.integers(0, 256, (min(chosen.images, 1024), 224, 224, 3), np.uint8)
-    images = ImageSet([str(i) for i in range(chosen.images)], lambda i: pictures[i % len(pictures)])
+    images = ImageDataset(
+        [str(i) for i in range(chosen.images)], lambda i: pictures[i % len(pictures)]
+    )
     names = (*VIEWS, *(name for name in ALL_VIEWS if name not in VIEWS))[: chosen.views]
     plan = Plan(names, precision=chosen.precision)
     normal = Preprocessing((224, 224), mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import rightly
-from rightly.datasets import ImageSet, open_images
+from rightly.datasets import ImageDataset, open_images
 from rightly.evaluation.measurement import split_by_shift
 from setups import Classifier, Images, Setup
 
@@ -132,7 +132,7 @@ def halves(predictions: rightly.Predictions, labels: Tensor) -> tuple[Labelled, 
 
 
 def restricted(
-    calibration: Labelled, test: rightly.Predictions, source: ImageSet | None
+    calibration: Labelled, test: rightly.Predictions, source: ImageDataset | None
 ) -> Labelled:
     """The calibration samples of the classes that a test set has, with the logits of these only."""
     predictions, labels = calibration
@@ -146,7 +146,7 @@ def restricted(
             f"predictions of {test.class_count} classes cannot be matched with the "
             f"{predictions.class_count} of the calibration set: the images must be there too"
         )
-    narrow = ImageSet(["all"], lambda i: None, kept_classes=groups)
+    narrow = ImageDataset(["all"], lambda i: None, kept_classes=groups)
     number = torch.full((predictions.class_count,), -1)
     for i, group in enumerate(groups):
         number[list(group)] = i
@@ -163,7 +163,7 @@ def restricted(
     return fewer, number[labels[rows]]
 
 
-def _opened(setup: Setup, images: Images, places: Places) -> ImageSet | None:
+def _opened(setup: Setup, images: Images, places: Places) -> ImageDataset | None:
     root = places.data
     if setup.unpack is not None:
         root = setup.unpack(places.data, places.predictions / setup.name / "images")

@@ -17,20 +17,20 @@ import numpy as np
 
 from rightly.metrics import METRICS
 from rightly.metrics.bootstrap import draw, interval, noise_floor, replicates
-from rightly.metrics.resampled import WEIGHTED, Scored
+from rightly.metrics.resampled import WEIGHTED, Outcomes
 
 TABLE = ("ece", "brier", "ks", "auroc")
 
 
-def synthetic(n: int, c: int, seed: int = 0) -> Scored:
+def synthetic(n: int, c: int, seed: int = 0) -> Outcomes:
     rng = np.random.default_rng(seed)
     probabilities = rng.dirichlet(np.full(c, 2 / c), n)
     labels = (rng.random((n, 1)) > probabilities.cumsum(-1)).sum(-1).clip(0, c - 1)
     confidence = probabilities.max(-1)
-    return Scored(confidence, probabilities.argmax(-1) == labels, probabilities, labels)
+    return Outcomes(confidence, probabilities.argmax(-1) == labels, probabilities, labels)
 
 
-def plain(scored: Scored, name: str, counts: np.ndarray) -> float:
+def plain(scored: Outcomes, name: str, counts: np.ndarray) -> float:
     """Seconds a resample takes when samples are copied and the metric called."""
     start = time.process_time()
     for row in counts:
@@ -78,11 +78,11 @@ def coverage(n: int = 1000, runs: int = 300, resamples: int = 400) -> None:
     for title, excess in (("calibrated", 0.0), ("10 % too sure", 0.1)):
         rng = np.random.default_rng(1)
 
-        def drawn(rng: np.random.Generator = rng, excess: float = excess) -> Scored:
+        def drawn(rng: np.random.Generator = rng, excess: float = excess) -> Outcomes:
             confidence = 1 - 0.75 * rng.beta(1, 3, n)
-            return Scored(confidence, rng.random(n) < (1 - excess) * confidence)
+            return Outcomes(confidence, rng.random(n) < (1 - excess) * confidence)
 
-        def values(scored: Scored) -> dict[str, float]:
+        def values(scored: Outcomes) -> dict[str, float]:
             pair = scored.confidence, scored.correct
             return {name: METRICS[name].measure(*pair) for name in metrics}
 

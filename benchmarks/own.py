@@ -2,7 +2,7 @@
 
     python benchmarks/own.py PREDICTIONS --classifiers resnet20,mobilenet \
         --shifts gaussian_blur,gaussian_noise [--rehearsal FOLDER [--strict]] [--ranks] \
-        [--caution 0.5] [--neighbours 1000] [--views hflip,translation] [--boosting] [--known]
+        [--expected_shift 0.5] [--neighbours 1000] [--views hflip,translation] [--boosting] [--known]
 
 PREDICTIONS/CLASSIFIER/{cal,ind,SHIFT}.npz hold predictions and labels, as `rightly.save` writes
 them. FOLDER/CLASSIFIER.npz (see rehearsal.py) holds the same classifier's predictions for
@@ -27,7 +27,7 @@ import rightly
 from rightly.evaluation.measurement import TABLE_METRICS, compare, measure
 from rightly.metrics import METRICS
 from rightly.predictions import Predictions
-from rightly.shapes import Labels
+from rightly.tensor_shapes import Labels
 from rightly.transforms.shifts import SHIFTS, kind
 
 Data = tuple[Predictions, Labels]
@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--views")
     parser.add_argument("--ranks", action="store_true")
-    parser.add_argument("--caution", type=float, default=0.5)
+    parser.add_argument("--expected_shift", type=float, default=0.5)
     parser.add_argument("--neighbours", type=int, default=0)
     parser.add_argument("--boosting", action="store_true")
     parser.add_argument("--known", action="store_true")
@@ -111,7 +111,7 @@ def _able(name: str, cal: Data) -> bool:
 
 
 def _options(chosen: argparse.Namespace) -> dict[str, float]:
-    return {"caution": chosen.caution, "neighbours": chosen.neighbours}
+    return {"expected_shift": chosen.expected_shift, "neighbours": chosen.neighbours}
 
 
 def _measured(fitted: rightly.Calibrator, test: Data) -> dict[str, float]:
@@ -144,7 +144,7 @@ def _known(test: Data) -> dict[str, float]:
     even = torch.arange(len(shown)) % 2 == 0
     confidence = np.zeros(len(shown))
     for half in (even, ~even):
-        fitted = rightly.calibrator("rightly", caution=0.0).fit(shown[half], truth[half])
+        fitted = rightly.calibrator("rightly", expected_shift=0.0).fit(shown[half], truth[half])
         confidence[~half] = fitted.confidence(shown[~half]).numpy()
     correct = shown.correct(truth).numpy()
     return {key: METRICS[key].measure(confidence, correct) for key in TABLE_METRICS}

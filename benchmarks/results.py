@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rightly.atomic_write import write_whole
+from rightly.atomic_write import write_atomically
 
 
 class Result(NamedTuple):
@@ -64,7 +64,7 @@ def write(path: Path, results: Iterable[Result]) -> None:
                 rounded = f"{row.value:.8g}", row.n, f"{row.fit_seconds:.4g}"
                 writer.writerow([*row[:6], *rounded])
 
-    write_whole(path, put)
+    write_atomically(path, put)
 
 
 def unique(items: Iterable[str]) -> list[str]:

@@ -13,7 +13,7 @@ from gathering import Labelled, MissingError, Places, Say, Trial, trials
 from rightly.evaluation.measurement import is_random, measure
 from setups import Setup
 
-Row = dict[str, Any]
+Result = dict[str, Any]
 SHARES = ("ece", "brier", "ks", "ks_released", "auroc", "accuracy", "mean_confidence")
 
 
@@ -22,7 +22,7 @@ class Table:
     """Named columns and what stands in them, one dict a row."""
 
     name: str
-    rows: Sequence[Row]
+    rows: Sequence[Result]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def fitted(method: str, data: Labelled, seed: int = 0) -> rightly.Calibrator:
     return rightly.calibrator(method, **arguments).fit(*data)
 
 
-def measured(calibrator: rightly.Calibrator, data: Labelled, metrics: Sequence[str]) -> Row:
+def measured(calibrator: rightly.Calibrator, data: Labelled, metrics: Sequence[str]) -> Result:
     """Metrics of a fitted calibrator, shares times 100."""
     predictions, labels = data
     own = {
@@ -105,9 +105,9 @@ def mixture(data: Labelled, accuracy: float) -> Labelled:
     return predictions[rows], labels[rows]
 
 
-def means(rows: Sequence[Row], by: Sequence[str], over: Sequence[str]) -> list[Row]:
+def means(rows: Sequence[Result], by: Sequence[str], over: Sequence[str]) -> list[Result]:
     """Rows that agree in some columns, averaged over others; the order is that of appearance."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
+    groups: dict[tuple[Any, ...], list[Result]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in by), []).append(row)
     return [

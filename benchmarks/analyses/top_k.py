@@ -5,7 +5,7 @@ from typing import Any
 
 from analyses.described import Analysis, Context, Row, Table, fitted, means, measured
 from analyses.drawing import lines, series_of
-from rightly.calibrators.temperature_network import LearnedTemperature
+from rightly.calibrators.temperature_network import TemperatureNetwork
 
 LOSSES = {"ca_views": "correctness_aware", "ce_views": "cross_entropy"}
 METRICS = ("ece", "brier", "ks", "auroc")
@@ -20,7 +20,7 @@ def compute(context: Context) -> list[Table]:
         plain = {method: fitted(method, trial.calibration) for method in FLAT}
         for k in range(1, most + 1):
             built = {
-                method: LearnedTemperature("view_scores", loss, k=k).fit(predictions, labels)
+                method: TemperatureNetwork("view_scores", loss, k=k).fit(predictions, labels)
                 for method, loss in LOSSES.items()
             }
             for method, calibrator in (plain | built).items():

@@ -11,7 +11,7 @@ from typing import Any
 import rightly
 from analyses.described import Analysis, Context, Row, Table, fitted, means, measured
 from analyses.drawing import finished
-from rightly.calibrators.temperature_network import LearnedTemperature
+from rightly.calibrators.temperature_network import TemperatureNetwork
 
 LETTERS = {
     "rotation": "R",
@@ -43,7 +43,7 @@ def calibrators(data: Any) -> Iterator[tuple[str, int, rightly.Calibrator]]:
     predictions, labels = data
     for method in CONTROLS:
         yield method, 0, fitted(method, data)
-    retrieval = LearnedTemperature("retrieved_scores", "correctness_aware")
+    retrieval = TemperatureNetwork("retrieved_scores", "correctness_aware")
     yield "retrieval", 0, retrieval.fit(predictions, labels)
     known = [name for name in LETTERS if name in predictions.view_names]
     groups = [group for size in range(1, 6) for group in combinations(known, size)]
@@ -56,7 +56,7 @@ def calibrators(data: Any) -> Iterator[tuple[str, int, rightly.Calibrator]]:
         title = "+".join(LETTERS.get(name, name) for name in group)
         if group == predictions.view_names:
             title = "all"
-        calibrator = LearnedTemperature("view_scores", "correctness_aware")
+        calibrator = TemperatureNetwork("view_scores", "correctness_aware")
         yield title, len(group), calibrator.fit(predictions.with_views(group), labels)
 
 

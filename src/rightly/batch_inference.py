@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from rightly.atomic_write import write_whole
+from rightly.atomic_write import write_atomically
 from rightly.calibrators import Calibrator, load_calibrator
 from rightly.predictions import Predictions
 from rightly.predictions.parquet import KEY, Store, columns_of, settings_of
@@ -30,7 +30,7 @@ SCORES = {
 
 def scores(fitted: Calibrator, predictions: Predictions) -> dict[str, np.ndarray]:
     """A column for each of SCORES, whatever further views the predictions have."""
-    predictions = fitted.with_its_views(predictions)
+    predictions = fitted.select_views(predictions)
     said = (
         predictions.classes,
         fitted.confidence(predictions),
@@ -105,7 +105,7 @@ class Scoring:
             chosen = [names[i] for i in said["predicted_class"]]
             table = table.append_column("class_name", pa.array(chosen, pa.string()))
         marked = table.replace_schema_metadata({KEY: json.dumps(dict(self.target.settings))})
-        write_whole(
+        write_atomically(
             self.target.shard(k),
             lambda part: pa.parquet.write_table(
                 marked, part, compression="zstd", write_page_checksum=True

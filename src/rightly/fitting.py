@@ -78,8 +78,8 @@ def _recorded(
         fitted.threshold = float(chosen)
         asked = {"threshold": threshold} if accuracy is None else {"accuracy": accuracy}
         record["threshold"] = {"asked": asked, **at_threshold(sure, correct, chosen).as_dict()}
-    if fitted.decides_early:
-        share = float(fitted.undecided(shown).double().mean())
+    if fitted.is_cascade:
+        share = float(fitted.needs_views(shown).double().mean())
         record["passes"] = 1 + share * len(fitted.view_names)
     else:
         record["passes"] = 1.0 + len(fitted.view_names)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from rightly.shapes import Labels, Logits, PerClass, PerSample, PerSampleBool, Scalar
+from rightly.tensor_shapes import Labels, Logits, PerClass, PerSample, PerSampleBool, Scalar
 
 
 class Scores(ABC):

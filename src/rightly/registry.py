@@ -46,9 +46,7 @@ class Registry(Mapping[str, Record]):
         names = (record.name, *_aliases_of(record))
         taken = [name for name in names if name in self._records or name in self._aliases]
         if taken:
-            raise ValueError(
-                f"the {self.kind} {taken[0]!r} exists already: choose another name"
-            )
+            raise ValueError(f"the {self.kind} {taken[0]!r} exists already: choose another name")
         self._records[record.name] = record
         self._aliases |= dict.fromkeys(_aliases_of(record), record.name)
 

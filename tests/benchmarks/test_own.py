@@ -63,7 +63,7 @@ def test_where_the_shift_is_known_each_half_is_measured_by_the_other():
     even = torch.arange(200) % 2 == 0
     squares = []
     for half in (even, ~even):
-        fitted = rightly.calibrator("rightly", caution=0.0).fit(shown[half], truth[half])
+        fitted = rightly.calibrator("rightly", expected_shift=0.0).fit(shown[half], truth[half])
         correct = shown[~half].correct(truth[~half]).double()
         squares.append(float((fitted.confidence(shown[~half]) - correct).square().mean()))
     assert told["brier"] == pytest.approx(np.mean(squares))

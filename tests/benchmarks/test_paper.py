@@ -19,7 +19,7 @@ import rightly
 import run
 import tables
 from results import Result
-from rightly.datasets import LAYOUTS, ImageSet
+from rightly.datasets import LAYOUTS, ImageDataset
 from rightly.metrics import METRICS
 from rightly.transforms.views import VIEWS
 from setups import SETUPS, Classifier, Images, Setup
@@ -188,7 +188,7 @@ def test_halves_are_disjoint_and_share_each_class():
 def test_calibration_sets_are_restricted_to_the_classes_of_the_test_set():
     predictions, labels = make(c=6)
     groups = ((4,), (0, 2))
-    source = ImageSet(["image"], lambda i: None, kept_classes=groups)
+    source = ImageDataset(["image"], lambda i: None, kept_classes=groups)
     test = rightly.Predictions(torch.randn(5, 2), class_names=["e", "a or c"])
     fewer, kept = gathering.restricted((predictions, labels), test, source)
     rows = torch.isin(labels, torch.tensor([4, 0, 2]))

@@ -25,14 +25,14 @@ def informative(n: int = 1200, seed: int = 0):
 def test_the_mean_number_of_passes_keeps_to_the_budget(budget):
     predictions, labels = informative()
     fitted = calibrator("ca_views", budget=budget).fit(predictions, labels)
-    passes = 1 + 2 * fitted.undecided(predictions).double().mean()
+    passes = 1 + 2 * fitted.needs_views(predictions).double().mean()
     assert passes <= budget + 0.05  # fitted on halves, counted with calibrators fitted on all
 
 
 def test_outside_the_band_nothing_depends_on_the_views():
     predictions, labels = informative()
     fitted = calibrator("ca_views", budget=1.5).fit(predictions, labels)
-    asked = fitted.undecided(predictions)
+    asked = fitted.needs_views(predictions)
     assert 0 < asked.sum() < len(asked)
     other = Predictions(predictions.logits, predictions.view_logits.flip(0), view_names=["a", "b"])
     same = fitted.confidence(other) == fitted.confidence(predictions)
@@ -67,7 +67,7 @@ def test_a_cascade_is_saved_and_loaded(tmp_path):
     loaded = load_calibrator(tmp_path / "c.safetensors")
     assert torch.equal(loaded.confidence(predictions), fitted.confidence(predictions))
     assert torch.equal(loaded.probabilities(predictions), fitted.probabilities(predictions))
-    assert loaded.decides_early and loaded.arguments["budget"] == 1.5
+    assert loaded.is_cascade and loaded.arguments["budget"] == 1.5
 
 
 def test_the_parts_of_an_answer_agree():
@@ -136,7 +136,7 @@ def test_a_method_that_can_do_without_views_decides_early_by_itself():
     fitted = calibrator("rightly", budget=1.5).fit(predictions, labels)
     assert fitted.arguments["first"] == "rightly"
     without = calibrator("rightly").fit(predictions.without_views(), labels)
-    early = ~fitted.undecided(predictions)
+    early = ~fitted.needs_views(predictions)
     said, alone = fitted.confidence(predictions), without.confidence(predictions.without_views())
     assert torch.equal(said[early], alone[early])
 

@@ -305,7 +305,7 @@ def test_the_registry_stands_in_the_order_of_the_papers_tables():
         (("spline", {"knots": 1}), "knots"),
         (("proximity", {"variant": "cubes"}), "variant"),
         (("ca_views", {"loss": "focal"}), "loss"),
-        (("rightly", {"caution": 1.5}), "caution"),
+        (("rightly", {"expected_shift": 1.5}), "expected_shift"),
     ],
 )
 def test_bad_arguments_are_refused_when_built(arguments, word):

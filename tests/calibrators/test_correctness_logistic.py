@@ -1,4 +1,4 @@
-"""Rightly's own calibrator: what it learns, from which rows, and with how much caution."""
+"""Rightly's own calibrator: what it learns, from which rows, and with how much expected_shift."""
 
 import numpy as np
 import pytest
@@ -9,14 +9,14 @@ import rightly
 from rightly import Predictions
 from rightly.calibrators.correctness_logistic.pseudo_shifted import (
     image_numbers,
+    pseudo_shifted,
     shift_kinds,
-    shown_too,
-    views_as_shifted,
+    view_coupling,
 )
-from rightly.calibrators.correctness_logistic.random_features import FAR, HiddenUnits
-from rightly.calibrators.solvers.ridge_logistic import Rows, stretch, weigh
+from rightly.calibrators.correctness_logistic.random_features import FAR, RandomFeatures
+from rightly.calibrators.solvers.ridge_logistic import Rows, fit_platt, fit_ridge_logistic
 from rightly.cli import main
-from rightly.transforms.shifts import REHEARSAL
+from rightly.transforms.shifts import STANDARD_SHIFTS
 from tests.conftest import make
 
 RIGHT = 4.0
@@ -43,9 +43,9 @@ def rehearsing(names=("gaussian_noise:3", "gaussian_blur:3")):
 
 
 def solve(rows, held_back, class_held_back, class_count):
-    weighed = weigh(rows, held_back, class_held_back, class_count)
+    weighed = fit_ridge_logistic(rows, held_back, class_held_back, class_count)
     score = weighed.logits(rows.evidence, rows.classes)
-    return weighed.along(stretch(score, rows.correct, rows.weight))
+    return weighed.along(fit_platt(score, rows.correct, rows.weight))
 
 
 def overconfidence(fitted, predictions, labels):
@@ -74,7 +74,7 @@ def test_shift_costs_in_distribution_no_more_than_it_may(data, right, most, monk
     most *= min(1.0, wrong / 0.1)  # the classifier hardly errs: nor may much be lost
     lost = -overconfidence(fitted, predictions[plain], labels[plain])
     assert lost == pytest.approx(most, abs=1e-4)
-    careless = rightly.calibrator("rightly", caution=0.0).fit(predictions, labels)
+    careless = rightly.calibrator("rightly", expected_shift=0.0).fit(predictions, labels)
     assert abs(overconfidence(careless, predictions[plain], labels[plain])) < 1e-3
 
 
@@ -84,7 +84,7 @@ def test_more_caution_never_raises_confidence_under_shift(data):
     shifted, _ = shaken(strength=0.9, seed=99)
     means = [
         float(
-            rightly.calibrator("rightly", caution=c)
+            rightly.calibrator("rightly", expected_shift=c)
             .fit(predictions, labels)
             .confidence(shifted)
             .mean()
@@ -99,15 +99,17 @@ def test_without_views_and_rehearsal_there_is_nothing_to_be_cautious_by():
     predictions, labels = make()
     bare = Predictions(predictions.logits)
     low, high = (
-        rightly.calibrator("rightly", caution=c).fit(bare, labels).confidence(bare)
+        rightly.calibrator("rightly", expected_shift=c).fit(bare, labels).confidence(bare)
         for c in (0.0, 1.0)
     )
     torch.testing.assert_close(low, high)
 
 
 def test_without_caution_rehearsal_is_not_looked_at():
-    rehearsed = rightly.calibrator("rightly", caution=0.0).fit(*rehearsing(REHEARSAL[:4]))
-    plain = rightly.calibrator("rightly", caution=0.0).fit(*shaken())
+    rehearsed = rightly.calibrator("rightly", expected_shift=0.0).fit(
+        *rehearsing(STANDARD_SHIFTS[:4])
+    )
+    plain = rightly.calibrator("rightly", expected_shift=0.0).fit(*shaken())
     shown, _ = shaken(seed=5)
     torch.testing.assert_close(rehearsed.confidence(shown), plain.confidence(shown))
 
@@ -134,13 +136,15 @@ def test_fit_takes_caution_and_neighbours_for_those_who_have_them(tmp_path, caps
     predictions, labels = make(n=400)
     rightly.save(tmp_path / "cal.npz", predictions, labels)
     cal, out = str(tmp_path / "cal.npz"), str(tmp_path / "c.safetensors")
-    assert main(["fit", cal, "--caution", "0.8", "--neighbours", "90", "--out", out]) == 0
+    assert main(["fit", cal, "--expected_shift", "0.8", "--neighbours", "90", "--out", out]) == 0
     fitted = rightly.load_calibrator(out)
-    assert (fitted.caution, fitted.near_features.shape[0]) == (0.8, 90)
-    again = rightly.calibrator("rightly", caution=0.8, neighbours=90).fit(predictions, labels)
+    assert (fitted.expected_shift, fitted.near_features.shape[0]) == (0.8, 90)
+    again = rightly.calibrator("rightly", expected_shift=0.8, neighbours=90).fit(
+        predictions, labels
+    )
     assert torch.equal(again.confidence(predictions), fitted.confidence(predictions))
-    assert main(["fit", cal, "--method", "auto", "--caution", "0.8", "--out", out]) == 0
-    for option in ("--caution", "--neighbours"):
+    assert main(["fit", cal, "--method", "auto", "--expected_shift", "0.8", "--out", out]) == 0
+    for option in ("--expected_shift", "--neighbours"):
         refused = ["fit", cal, "--method", "temperature_scaling", option, "1", "--out", out]
         assert main(refused) == 2
         assert f"{option} is for --method rightly" in capsys.readouterr().err
@@ -163,8 +167,8 @@ def test_rows_of_many_more_classes_than_samples_are_fitted():
 
 def test_views_take_turns_in_the_place_of_the_image_and_the_others_follow():
     predictions, labels = make(n=50)
-    shifted = views_as_shifted(predictions, labels)
-    share = shown_too(predictions, labels).float()
+    shifted = pseudo_shifted(predictions, labels)
+    share = view_coupling(predictions, labels).float()
     for i in range(50):
         turn = i % 3
         seen = predictions.view_logits[i]
@@ -192,20 +196,20 @@ class TestShownToo:
             np.polyfit(own, apart(predictions.view_logits[:, k]), 1)[0]
             for k in range(predictions.view_logits.shape[1])
         ]
-        found = shown_too(predictions, labels)
+        found = view_coupling(predictions, labels)
         np.testing.assert_allclose(found, np.clip(slopes, 0, 1) ** 2, atol=1e-5)
 
     def test_the_image_itself_follows_wholly_and_noise_or_the_opposite_not_at_all(self):
         own, labels = make(n=4000)
         noise = torch.randn(own.logits.shape, generator=torch.Generator().manual_seed(1))
         views = torch.stack([own.logits, noise, -own.logits], 1)
-        found = shown_too(Predictions(own.logits, views), labels)
+        found = view_coupling(Predictions(own.logits, views), labels)
         torch.testing.assert_close(found, torch.tensor([1.0, 0, 0]).double(), atol=1e-3, rtol=0)
 
     def test_images_that_do_not_differ_within_their_class_are_no_reason_to_follow(self):
         labels = torch.arange(10).repeat(3)
         logits = torch.eye(10)[labels] * RIGHT
-        found = shown_too(Predictions(logits, torch.randn(30, 2, 10)), labels)
+        found = view_coupling(Predictions(logits, torch.randn(30, 2, 10)), labels)
         assert torch.equal(found, torch.zeros(2).double())
 
 
@@ -265,7 +269,7 @@ class TestHiddenUnits:
     def test_they_are_what_numpy_makes_of_them(self):
         columns = torch.randn(50, 4, dtype=torch.float64) * 3 + 1
         columns[:, 3] = 7.0  # never changes
-        units = HiddenUnits.drawn(columns, 6)
+        units = RandomFeatures.drawn(columns, 6)
         x = columns.numpy()
         spread = x.std(0)
         spread[3] = 1.0
@@ -276,24 +280,24 @@ class TestHiddenUnits:
 
     def test_far_out_nothing_new_is_claimed(self):
         columns = torch.randn(50, 3, dtype=torch.float64)
-        units = HiddenUnits.drawn(columns, 5)
+        units = RandomFeatures.drawn(columns, 5)
         far, farther = (units(torch.full((1, 3), x).double())[:, 3:] for x in (1e3, 1e6))
         assert torch.equal(far, farther)
 
     def test_they_are_drawn_alike_each_time(self):
         columns = torch.randn(50, 3, dtype=torch.float64)
-        once, again = (HiddenUnits.drawn(columns, 5)(columns) for _ in range(2))
+        once, again = (RandomFeatures.drawn(columns, 5)(columns) for _ in range(2))
         assert torch.equal(once, again)
 
     @pytest.mark.parametrize(("kinds", "used"), [(3, False), (4, True)])
     def test_it_takes_several_kinds_of_shifts_to_use_them(self, kinds, used):
-        fitted = rightly.calibrator("rightly").fit(*rehearsing(REHEARSAL[:kinds]))
+        fitted = rightly.calibrator("rightly").fit(*rehearsing(STANDARD_SHIFTS[:kinds]))
         assert bool(fitted.starts.shape[0]) == used
         assert 0 < float(fitted.learned()["rehearsed"]) <= 1
 
     @pytest.mark.parametrize("kinds", [0, 4])
     def test_fitted_without_views_it_ignores_them(self, kinds):
-        joined, labels = rehearsing(REHEARSAL[:kinds])
+        joined, labels = rehearsing(STANDARD_SHIFTS[:kinds])
         marks = {"shift": joined.shift.numpy(), "shift_names": joined.shift_names}
         fitted = rightly.calibrator("rightly").fit(Predictions(joined.logits, **marks), labels)
         shown, _ = shaken(seed=5)
@@ -307,7 +311,7 @@ class TestHiddenUnits:
         assert not fitted.starts.shape[0]
 
     def test_they_are_saved_and_forgotten_at_the_next_fit(self, tmp_path):
-        data = rehearsing(REHEARSAL[:4])
+        data = rehearsing(STANDARD_SHIFTS[:4])
         fitted = rightly.calibrator("rightly").fit(*data)
         fitted.save(tmp_path / "c.safetensors")
         loaded = rightly.load_calibrator(tmp_path / "c.safetensors")
@@ -323,7 +327,7 @@ class TestHiddenUnits:
         correct = torch.rand(4000, generator=g).double() < (2 * x[:, 0] * x[:, 1]).sigmoid()
         classes, ones = torch.zeros(4000, dtype=torch.int64), torch.ones(4000).double()
         squares = []
-        for columns in (x, HiddenUnits.drawn(x, 60)(x)):
+        for columns in (x, RandomFeatures.drawn(x, 60)(x)):
             rows = Rows(columns, classes, correct, ones)
             found = solve(rows, torch.ones(columns.shape[1]).double(), 1.0, 1)
             p = found.logits(columns, classes).sigmoid()
@@ -331,7 +335,7 @@ class TestHiddenUnits:
         assert squares[0] > 0.24 and squares[1] < 0.18
 
     def test_hundreds_of_classes_are_not_given_a_column_each(self):
-        names = REHEARSAL[:4]
+        names = STANDARD_SHIFTS[:4]
         parts, truth = [], []
         for s in range(5):
             predictions, labels = make(n=120, c=100, seed=s)

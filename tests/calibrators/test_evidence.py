@@ -12,10 +12,10 @@ from rightly.calibrators.evidence import (
     class_evidence,
     correctness_evidence,
     correctness_evidence_names,
-    looks_at,
     needs_of,
     retrieved_scores,
     top_logits,
+    view_log_odds,
     view_scores,
 )
 from tests.conftest import make
@@ -127,7 +127,7 @@ def test_the_order_of_views_orders_their_columns_and_nothing_else(sample):
 
 
 def test_evidence_of_some_views_is_that_of_predictions_with_those_views(sample):
-    some = looks_at(sample[0]).only([2, 0]).evidence()
+    some = view_log_odds(sample[0]).only([2, 0]).evidence()
     assert torch.equal(some, correctness_evidence(sample[0].with_views(["view2", "view0"])))
 
 
@@ -169,34 +169,39 @@ class TestNearness:
             same = neighbours.classes.numpy() == label
             other, near = (np.sort(distance[some])[:3].mean() for some in (~same, same))
             expected.append(np.log(other / near))
-        found = neighbours.nearness(features, classes)
+        found = neighbours.log_distance_ratio(features, classes)
         np.testing.assert_allclose(found, np.clip(expected, -4, 4), atol=1e-4)
 
     def test_it_has_no_scale_and_each_sample_is_looked_at_alone(self, neighbours):
         features, classes = torch.randn(9, 5), torch.arange(9) % 4
-        found = neighbours.nearness(features, classes)
-        alone = neighbours.nearness(7 * features[:1], classes[:1])
+        found = neighbours.log_distance_ratio(features, classes)
+        alone = neighbours.log_distance_ratio(7 * features[:1], classes[:1])
         torch.testing.assert_close(alone, found[:1], rtol=1e-4, atol=1e-5)
 
     def test_a_sample_is_not_its_own_neighbour(self):
         features, classes, image = torch.randn(40, 5), torch.arange(40) % 4, torch.arange(40)
         among = Neighbours.of(features, classes, image)
         others = Neighbours.of(features[1:], classes[1:])
-        counted = among.nearness(features, classes)[0]
-        left_out = among.nearness(features, classes, image)[0]
-        torch.testing.assert_close(left_out, others.nearness(features[:1], classes[:1])[0])
+        counted = among.log_distance_ratio(features, classes)[0]
+        left_out = among.log_distance_ratio(features, classes, image)[0]
+        torch.testing.assert_close(
+            left_out, others.log_distance_ratio(features[:1], classes[:1])[0]
+        )
         assert counted > left_out
 
     def test_a_class_that_no_neighbour_has_is_far(self, neighbours):
-        found = neighbours.nearness(torch.randn(3, 5), torch.full((3,), 9))
+        found = neighbours.log_distance_ratio(torch.randn(3, 5), torch.full((3,), 9))
         assert torch.isfinite(found).all() and (found < 0).all()
 
     def test_it_stands_beside_the_samples_own_log_odds(self, sample):
         predictions = sample[0]
-        nearness = torch.arange(len(predictions)).double()
-        rows = correctness_evidence(predictions, 1.0, nearness)
-        names = correctness_evidence_names(predictions.view_names, nearness=True)
-        assert torch.equal(rows[:, names.index("nearness")], nearness)
-        kept = [i for i, name in enumerate(names) if name != "nearness"]
+        log_distance_ratio = torch.arange(len(predictions)).double()
+        rows = correctness_evidence(predictions, 1.0, log_distance_ratio)
+        names = correctness_evidence_names(predictions.view_names, log_distance_ratio=True)
+        assert torch.equal(rows[:, names.index("log_distance_ratio")], log_distance_ratio)
+        kept = [i for i, name in enumerate(names) if name != "log_distance_ratio"]
         assert torch.equal(rows[:, kept], correctness_evidence(predictions))
-        assert correctness_evidence_names((), nearness=True) == ("own", "nearness")
+        assert correctness_evidence_names((), log_distance_ratio=True) == (
+            "own",
+            "log_distance_ratio",
+        )

@@ -16,7 +16,7 @@ from rightly.calibrators.multi_isotonic import isotonic_map
 from rightly.calibrators.spline import natural_spline
 from rightly.calibrators.temperature_scaling import (
     best_inverse_temperature,
-    likeliest_inverse_temperature,
+    nll_inverse_temperature,
 )
 from tests.conftest import make
 
@@ -36,19 +36,19 @@ class TestTemperatureScaling:
     @pytest.mark.parametrize("factor", [0.3, 2.0, 3.0, 1e4])
     def test_it_undoes_a_known_factor(self, factor):
         logits = normal(20_000, 8)
-        inverse = likeliest_inverse_temperature(logits * factor, drawn(logits))
+        inverse = nll_inverse_temperature(logits * factor, drawn(logits))
         assert 1 / inverse == pytest.approx(factor, rel=0.03)
 
     def test_it_is_exactly_proportional_to_the_scale_of_logits(self):
         logits, labels = normal(2000, 5), drawn(normal(2000, 5))
-        one, ten = (likeliest_inverse_temperature(logits * s, labels) for s in (1, 10))
+        one, ten = (nll_inverse_temperature(logits * s, labels) for s in (1, 10))
         assert one == pytest.approx(10 * ten, rel=1e-9)
 
     @pytest.mark.parametrize("n", [50, 3000, 20_000])
     def test_the_slope_vanishes_at_the_optimum(self, n):
         logits = normal(n, 6)
         labels = drawn(logits / 1.7)
-        found = likeliest_inverse_temperature(logits, labels)
+        found = nll_inverse_temperature(logits, labels)
         b = torch.tensor(found, dtype=torch.float64, requires_grad=True)
         torch.nn.functional.cross_entropy(logits * b, labels).backward()
         assert abs(float(b.grad)) < 1e-8
@@ -67,16 +67,14 @@ class TestTemperatureScaling:
     def test_single_precision_is_exact_to_a_millionth(self):
         logits = normal(20_000, 100)
         labels = drawn(logits / 1.5)
-        single, double = (
-            1 / likeliest_inverse_temperature(z, labels) for z in (logits.float(), logits)
-        )
+        single, double = (1 / nll_inverse_temperature(z, labels) for z in (logits.float(), logits))
         assert single == pytest.approx(double, abs=1e-6)
 
     def test_a_constant_added_to_a_row_changes_nothing(self):
         logits = normal(500, 4)
         labels = drawn(logits)
         moved = logits + torch.linspace(-9, 9, 500).double()[:, None]
-        one, two = (likeliest_inverse_temperature(z, labels) for z in (logits, moved))
+        one, two = (nll_inverse_temperature(z, labels) for z in (logits, moved))
         assert one == pytest.approx(two, rel=1e-9)
 
     def test_worthless_logits_end_at_the_bound_not_in_a_crash(self):

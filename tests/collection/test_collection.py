@@ -30,10 +30,10 @@ from rightly.classifiers import Preprocessing, open_model
 from rightly.cli import main
 from rightly.collection import Plan, Report, collect, collect_into, decoding, running
 from rightly.collection.decoding import AHEAD, STEP
-from rightly.datasets import ImageSet, open_images
+from rightly.datasets import ImageDataset, open_images
 from rightly.datasets.imagenet import wnids
 from rightly.predictions.parquet import Store
-from rightly.transforms.shifts import REHEARSAL, SHIFTS
+from rightly.transforms.shifts import SHIFTS, STANDARD_SHIFTS
 from rightly.transforms.views import VIEWS
 
 CLASSES = ("cat", "dog", "emu")
@@ -882,9 +882,9 @@ def run(tmp_path, model, *others, out="preds"):
 def test_a_rehearsal_can_be_asked_for_by_name(tmp_path, own):
     assert run(tmp_path, own(), "--views", "hflip", "--shifts", "rehearsal", "--size", "32") == 0
     found, _ = rightly.load(tmp_path / "preds")
-    assert found.shift_names == REHEARSAL
-    assert set(REHEARSAL) == {f"{name.partition(':')[0]}:4" for name in REHEARSAL}
-    assert found.shift.unique().tolist() == list(range(len(REHEARSAL) + 1))
+    assert found.shift_names == STANDARD_SHIFTS
+    assert set(STANDARD_SHIFTS) == {f"{name.partition(':')[0]}:4" for name in STANDARD_SHIFTS}
+    assert found.shift.unique().tolist() == list(range(len(STANDARD_SHIFTS) + 1))
 
 
 def test_the_command_takes_what_the_function_takes(tmp_path, own):
@@ -1015,7 +1015,7 @@ def test_memory_does_not_grow_with_the_number_of_images(tmp_path, monkeypatch):
     monkeypatch.setattr(decoding, "Batch", batch)
     classifier, peaks = open_model(Tiny()), {}
     for n in (64, 300, 3000):  # the first is there to load what is loaded once
-        images = ImageSet(tuple(str(i) for i in range(n)), read)
+        images = ImageDataset(tuple(str(i) for i in range(n)), read)
         asked = Plan(("hflip",), ("contrast",), shard_size=64)
         store = Store.begin(tmp_path / str(n), asked.settings(classifier, images))
         now.clear()

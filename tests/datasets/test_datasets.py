@@ -13,7 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
-from rightly.datasets import LAYOUTS, ImageSet, UnreadableImage, converted_from, open_images
+from rightly.datasets import LAYOUTS, ImageDataset, UnreadableImage, converted_from, open_images
 from rightly.datasets import imagenet as imagenet_layouts
 from rightly.datasets.cifar import CLASSES
 from rightly.datasets.imagenet import wnids
@@ -709,13 +709,13 @@ def test_an_image_set_checks_itself():
         return Image.new("RGB", (4, 4))
 
     with pytest.raises(ValueError, match="occur twice: a"):
-        ImageSet(("a", "a"), read)
+        ImageDataset(("a", "a"), read)
     with pytest.raises(ValueError, match="one for each of the 2 images, got 1"):
-        ImageSet(("a", "b"), read, [1])
+        ImageDataset(("a", "b"), read, [1])
     with pytest.raises(ValueError, match="at least one image"):
-        ImageSet((), read)
+        ImageDataset((), read)
     with pytest.raises(ValueError, match="got -1..0"):
-        ImageSet(("a", "b"), read, [-1, 0])
+        ImageDataset(("a", "b"), read, [-1, 0])
 
 
 class Pairs(torch.utils.data.Dataset):

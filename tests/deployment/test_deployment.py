@@ -184,9 +184,9 @@ class TestIdentity:
             CalibratedClassifier(Small(), "cal.safetensors")
 
     def test_a_method_that_looks_at_a_whole_batch_says_so(self):
-        from rightly.calibrators.temperature_network import LearnedTemperature
+        from rightly.calibrators.temperature_network import TemperatureNetwork
 
-        calibrator = LearnedTemperature("retrieved_scores").fit(*predictions())
+        calibrator = TemperatureNetwork("retrieved_scores").fit(*predictions())
         with pytest.raises(ValueError, match="looks at a whole batch"):
             CalibratedClassifier(Small(), calibrator)
 

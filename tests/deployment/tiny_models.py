@@ -9,7 +9,7 @@ from torch import nn
 
 import rightly
 from rightly.classifiers import Preprocessing
-from rightly.transforms.shifts import REHEARSAL
+from rightly.transforms.shifts import STANDARD_SHIFTS
 
 NAMES = ("red", "green", "blue", "dark")
 VIEWS = ("hflip", "grayscale", "color_jitter")
@@ -71,7 +71,7 @@ def rehearsed():
     parts = []
     for s in range(5):
         noise = s * torch.randn(given.logits.shape, generator=generator)
-        marks = {"shift": np.full(len(given), s), "shift_names": REHEARSAL[:4]}
+        marks = {"shift": np.full(len(given), s), "shift_names": STANDARD_SHIFTS[:4]}
         views = given.view_logits + noise[:, None]
         parts.append(rightly.Predictions(given.logits + noise, views, None, VIEWS, **marks))
     return rightly.fit("rightly", rightly.concatenate(parts), labels.repeat(5), threshold=0.5)

@@ -100,7 +100,7 @@ class TestMethods:
         parts = [telling(400, s, s, names) for s in range(3)]
         joined = rightly.concatenate([predictions for predictions, _ in parts])
         labels = torch.cat([truth for _, truth in parts])
-        choice = choose(joined, labels, ("uncalibrated", "rightly"), caution=0.3)
+        choice = choose(joined, labels, ("uncalibrated", "rightly"), expected_shift=0.3)
         for one in choice.judged:
             assert one.loss == pytest.approx(0.7 * one.unshifted + 0.3 * one.shifted)
 
@@ -111,7 +111,7 @@ class TestMethods:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"caution": 2.0}, "caution"),
+            ({"expected_shift": 2.0}, "expected_shift"),
             ({"folds": 1}, "folds"),
             ({"candidates": ("ca_views",)}, "candidates"),
         ],
@@ -147,6 +147,6 @@ class TestCommands:
 
 def test_caution_reaches_the_candidates_that_know_it():
     candidates = ("temperature_scaling", "rightly")
-    low, high = (choose(*telling(400), candidates, caution=c).judged for c in (0.1, 0.9))
+    low, high = (choose(*telling(400), candidates, expected_shift=c).judged for c in (0.1, 0.9))
     assert low[0].unshifted == high[0].unshifted
     assert low[1].unshifted != high[1].unshifted

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from rightly.evaluation.measurement import compare, over_classifiers
-from rightly.evaluation.results import Bootstrap, Row, read_json, write_json
+from rightly.evaluation.measurement import compare, mean_ranks
+from rightly.evaluation.results import Bootstrap, Result, read_json, write_json
 from rightly.reporting.terminal import ALIKE, BETTER, REFERENCE, WORSE, print_verdicts, words
 from tests.conftest import make
 
@@ -92,7 +92,7 @@ def test_marks_say_what_p_values_say(rows):
 
 
 def row_of(name, value, dataset="a", metric="ece", seed=0):
-    return Row(name, dataset, metric, value, seed)
+    return Result(name, dataset, metric, value, seed)
 
 
 def test_no_difference_is_said_in_words():
@@ -105,7 +105,7 @@ def test_ranks_over_classifiers_are_the_worked_example():
     first += [row_of(n, v, metric="auroc") for n, v in (("x", 0.9), ("y", 0.95), ("z", 0.8))]
     second = [row_of("x", 0.3), row_of("y", 0.1), row_of("z", 0.2), row_of("w", 0.0)]
     second += [row_of(n, v, metric="auroc") for n, v in (("x", 0.9), ("y", 0.9), ("z", 0.9))]
-    found = {one.calibrator: one for one in over_classifiers({"one": first, "two": second})}
+    found = {one.calibrator: one for one in mean_ranks({"one": first, "two": second})}
     assert set(found) == {"x", "y", "z"}
     assert found["x"].mean_rank == pytest.approx((1 + 2 + 3 + 2) / 4)
     assert found["y"].mean_rank == pytest.approx((2.5 + 1 + 1 + 2) / 4)
@@ -122,22 +122,22 @@ def test_seeds_are_averaged_and_one_classifier_has_no_spread():
         row_of("y", 0.25),
         row_of("y", 0.25, seed=1),
     ]
-    best, other = over_classifiers({"one": rows})
+    best, other = mean_ranks({"one": rows})
     assert (best.calibrator, other.calibrator) == ("x", "y")
     assert best.mean["ece"] == pytest.approx(0.2) and math.isnan(best.spread["ece"])
 
 
 def test_a_value_that_does_not_exist_is_not_ranked():
     rows = [row_of("x", math.nan), row_of("y", 0.1), row_of("x", 0.2, "b"), row_of("y", 0.3, "b")]
-    found = {one.calibrator: one for one in over_classifiers({"one": rows})}
+    found = {one.calibrator: one for one in mean_ranks({"one": rows})}
     assert (found["x"].mean_rank, found["y"].mean_rank) == (1, 2)
 
 
 def test_classifiers_with_nothing_in_common_are_refused():
     with pytest.raises(ValueError, match="no calibrator was measured"):
-        over_classifiers({"one": [row_of("x", 0.1)], "two": [row_of("y", 0.1)]})
+        mean_ranks({"one": [row_of("x", 0.1)], "two": [row_of("y", 0.1)]})
     with pytest.raises(ValueError, match="at least one classifier"):
-        over_classifiers({})
+        mean_ranks({})
 
 
 def test_rows_survive_json(rows, tmp_path):

@@ -19,7 +19,7 @@ from rightly.metrics.bootstrap import (
     range_of,
     replicates,
 )
-from rightly.metrics.resampled import WEIGHTED, Scored, Weighted
+from rightly.metrics.resampled import WEIGHTED, Outcomes, Replicates
 
 
 def said(n=300, c=6, decimals=None, seed=0):
@@ -30,7 +30,7 @@ def said(n=300, c=6, decimals=None, seed=0):
     confidence = probabilities.max(-1)
     if decimals is not None:
         confidence = confidence.round(decimals)
-    return Scored(confidence, probabilities.argmax(-1) == labels, probabilities, labels)
+    return Outcomes(confidence, probabilities.argmax(-1) == labels, probabilities, labels)
 
 
 def measured(name, scored, rows):
@@ -57,7 +57,7 @@ def test_saturated_confidence_resamples_too(name):
     confidence = rng.choice([0.0, 0.5, 1.0], 60)
     probabilities = np.stack([confidence, 1 - confidence], -1)
     labels = rng.integers(0, 2, 60)
-    scored = Scored(confidence, labels == 0, probabilities, labels)
+    scored = Outcomes(confidence, labels == 0, probabilities, labels)
     (counts,) = draw(60, 20)
     expected = [measured(name, scored, np.repeat(np.arange(60), row)) for row in counts]
     np.testing.assert_allclose(replicates(scored, [name], [counts])[name], expected, atol=1e-8)
@@ -72,7 +72,7 @@ def test_a_metric_without_a_weighted_form_is_resampled_one_by_one(monkeypatch):
 
 def test_fixed_point_sums_stay_exact_for_many_samples():
     scored = said(200_000)
-    ones = Weighted(scored, np.ones((1, 200_000), dtype=np.uint8))
+    ones = Replicates(scored, np.ones((1, 200_000), dtype=np.uint8))
     for name in ("ece", "ks", "ace"):
         expected = METRICS[name].measure(scored.confidence, scored.correct)
         assert WEIGHTED[name](ones)[0] == pytest.approx(expected, abs=1e-10)
@@ -102,7 +102,7 @@ def test_intervals_cover_what_they_should():
 
     def drawn():
         confidence = 1 - 0.7 * rng.beta(1, 3, n)
-        return Scored(confidence, rng.random(n) < 0.92 * confidence)
+        return Outcomes(confidence, rng.random(n) < 0.92 * confidence)
 
     expected = {
         name: np.mean([measured(name, drawn(), slice(None)) for _ in range(2000)]) for name in held
@@ -133,7 +133,7 @@ def test_the_paired_test_is_uniform_where_nothing_differs():
     p = []
     for seed in range(200):
         right = rng.random(300) < 0.7
-        pair = [Scored(np.clip(0.7 + 0.1 * rng.normal(size=300), 0, 1), right) for _ in "ab"]
+        pair = [Outcomes(np.clip(0.7 + 0.1 * rng.normal(size=300), 0, 1), right) for _ in "ab"]
         one, other = (replicates(x, ["brier"], draw(300, 200, seed))["brier"] for x in pair)
         difference = np.subtract(*(metrics.brier(x.confidence, x.correct) for x in pair))
         p.append(paired_p(float(difference), one - other))
@@ -143,7 +143,7 @@ def test_the_paired_test_is_uniform_where_nothing_differs():
 
 def test_pairing_finds_a_difference_that_intervals_hide():
     scored = said(5000)
-    worse = Scored(np.clip(scored.confidence + 0.05, 0, 1), scored.correct)
+    worse = Outcomes(np.clip(scored.confidence + 0.05, 0, 1), scored.correct)
     resamples = draw(5000, 500)
     one, other = (replicates(x, ["brier"], resamples)["brier"] for x in (scored, worse))
     gap = metrics.brier(worse.confidence, worse.correct)
@@ -187,4 +187,4 @@ def test_few_or_no_samples_are_refused():
     with pytest.raises(ValueError, match="at least 1"):
         draw(0)
     with pytest.raises(ValueError, match="need probabilities"):
-        replicates(Scored(np.array([0.5]), np.array([True])), ["nll"], draw(1, 2))
+        replicates(Outcomes(np.array([0.5]), np.array([True])), ["nll"], draw(1, 2))

@@ -11,7 +11,7 @@ from selenium.webdriver.common.keys import Keys
 
 import rightly
 from rightly.cli import main
-from rightly.evaluation.results import Bootstrap, Row
+from rightly.evaluation.results import Bootstrap, Result
 from rightly.metrics.curves import accepted_at
 from rightly.predictions.parquet import Block, Store, image_names
 from rightly.reporting import html as report
@@ -26,7 +26,9 @@ EVIL = '<script>alert("x")</script> & </style>'
 
 
 def rows_of(value=0.1, p=1.0, names=("ece", "brier", "ks", "auroc", "aurc")):
-    return {name: Row("x", "a", name, value, 0, value - 0.01, value + 0.01, p, p) for name in names}
+    return {
+        name: Result("x", "a", name, value, 0, value - 0.01, value + 0.01, p, p) for name in names
+    }
 
 
 def a_set(n=400, name="a", p=1.0, change=-0.05, seed=0):
@@ -43,7 +45,7 @@ def a_set(n=400, name="a", p=1.0, change=-0.05, seed=0):
 def a_study(**changes):
     one = a_set()
     one = dataclasses.replace(one, examples=[report.Example(row) for row in worst(one)])
-    rows = [Row(x, "a", m, 0.1, 0) for x in ("uncalibrated", "ts") for m in ("brier", "auroc")]
+    rows = [Result(x, "a", m, 0.1, 0) for x in ("uncalibrated", "ts") for m in ("brier", "auroc")]
     made = report.Made("rightly report", {"rightly": "0"}, {"cal.npz": "ab"}, 0, Bootstrap())
     study = report.Study("it", "ts", 100, [one], rows, "uncalibrated", (), made)
     return dataclasses.replace(study, **changes)
@@ -68,7 +70,7 @@ def test_the_share_of_sure_and_wrong_is_counted():
 )
 def test_the_outcome_follows_the_tests(brier, ece, expected):
     changes = {
-        name: Row("x", "a", name, value, 0, p=p)
+        name: Result("x", "a", name, value, 0, p=p)
         for name, (value, p) in (("brier", brier), ("ece", ece))
     }
     assert outcome(dataclasses.replace(a_set(), changes=changes)) == expected
@@ -131,7 +133,7 @@ def test_the_worst_mistakes_are_wrong_and_in_order():
 
 def test_user_text_is_escaped_everywhere():
     one = dataclasses.replace(a_set(name=EVIL), examples=[report.Example(0, EVIL)])
-    rows = [Row(x, EVIL, "brier", 0.1, 0) for x in ("uncalibrated", EVIL)]
+    rows = [Result(x, EVIL, "brier", 0.1, 0) for x in ("uncalibrated", EVIL)]
     made = report.Made(EVIL, {EVIL: EVIL}, {EVIL: EVIL}, 0, Bootstrap())
     study = report.Study(
         EVIL, EVIL, 9, [one], rows, "uncalibrated", [EVIL], made, [EVIL] * 3, [EVIL]

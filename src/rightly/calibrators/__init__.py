@@ -13,14 +13,14 @@ from rightly.calibrators.adaptive_temperature_scaling import AdaptiveTemperature
 from rightly.calibrators.base import Calibrator as Calibrator
 from rightly.calibrators.base import NotFittedError as NotFittedError
 from rightly.calibrators.cascade import Cascade
-from rightly.calibrators.correctness_logistic.calibrator import WeighedEvidence
-from rightly.calibrators.correctness_network import CorrectnessRegression
+from rightly.calibrators.correctness_logistic.calibrator import CorrectnessLogistic
+from rightly.calibrators.correctness_network import CorrectnessNetwork
 from rightly.calibrators.ensemble_temperature_scaling import EnsembleTemperatureScaling
 from rightly.calibrators.multi_isotonic import MultiIsotonic
 from rightly.calibrators.proximity import Proximity
 from rightly.calibrators.spline import Spline
-from rightly.calibrators.temperature_network import LearnedTemperature
-from rightly.calibrators.temperature_scaling import GlobalTemperature
+from rightly.calibrators.temperature_network import TemperatureNetwork
+from rightly.calibrators.temperature_scaling import TemperatureScaling
 from rightly.calibrators.true_class_probability import TrueClassProbability
 from rightly.calibrators.uncalibrated import Uncalibrated
 
@@ -43,7 +43,7 @@ class Method:
 
 
 def _learned(evidence: str, loss: str, **options: Any) -> Callable[..., Calibrator]:
-    return partial(LearnedTemperature, evidence, loss, **options)
+    return partial(TemperatureNetwork, evidence, loss, **options)
 
 
 OURS = "Liu et al., ICML 2025"
@@ -51,7 +51,7 @@ OURS = "Liu et al., ICML 2025"
 CALIBRATORS: Mapping[str, Method] = {
     "uncalibrated": Method(Uncalibrated, "", "the classifier's own confidence"),
     "temperature_scaling": Method(
-        GlobalTemperature, "Guo et al., ICML 2017", "one temperature, solved exactly"
+        TemperatureScaling, "Guo et al., ICML 2017", "one temperature, solved exactly"
     ),
     "ensemble_temperature_scaling": Method(
         EnsembleTemperatureScaling, "Zhang et al., ICML 2020", "the paper's ETS"
@@ -102,19 +102,19 @@ CALIBRATORS: Mapping[str, Method] = {
         "for the record: unweighted, Adam 1e-4, 500 epochs, clamp 0.1-10; same dead starts",
     ),
     "balanced_temperature": Method(
-        partial(GlobalTemperature, "balanced_correctness_aware"),
+        partial(TemperatureScaling, "balanced_correctness_aware"),
         "control",
         "one temperature under the balanced loss: what lowering every confidence alone does",
     ),
     "correctness_regression": Method(
-        CorrectnessRegression,
+        CorrectnessNetwork,
         "control",
         "the same view evidence, logistic output, cross-entropy on correctness",
     ),
     "rightly": Method(
-        WeighedEvidence,
+        CorrectnessLogistic,
         "this project",
-        "uses views and rehearsal rows where there are any; caution=0..1 says how much shift to "
+        "uses views and rehearsal rows where there are any; expected_shift=0..1 says how much shift to "
         "expect",
     ),
 }

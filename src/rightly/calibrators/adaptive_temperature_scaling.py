@@ -26,9 +26,9 @@ from rightly.calibrators.solvers.mlp import (
     unpack,
 )
 from rightly.calibrators.solvers.optimise import adam, repeatably, split_rows
-from rightly.calibrators.temperature_scaling import likeliest_inverse_temperature
+from rightly.calibrators.temperature_scaling import nll_inverse_temperature
 from rightly.predictions import Predictions
-from rightly.shapes import Features, Labels, PerSample
+from rightly.tensor_shapes import Features, Labels, PerSample
 
 SMALLEST_SPREAD = 1e-3
 
@@ -59,7 +59,7 @@ class AdaptiveTemperatureScaling(TemperatureCalibrator):
         assert predictions.features is not None
         centre, scale = standardisation(predictions.features)
         x = ((predictions.features - centre) / scale).float()
-        log_temperature = -math.log(likeliest_inverse_temperature(predictions.logits, labels))
+        log_temperature = -math.log(nll_inverse_temperature(predictions.logits, labels))
         generator = torch.Generator().manual_seed(self.seed)
         model = _Autoencoder(x, predictions.class_count, self.widths, self.latent, generator)
         head = draw_layers(

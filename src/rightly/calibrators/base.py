@@ -21,7 +21,8 @@ from rightly.calibrators.solvers.margin_table import (
 )
 from rightly.calibrators.solvers.optimise import one_thread
 from rightly.predictions import Predictions, checked_labels
-from rightly.shapes import AnyArray, Labels, Logits, PerSample, PerSampleBool
+from rightly.shapes import AnyArray
+from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
 
 Fitted = TypeVar("Fitted", bound="Calibrator")
 
@@ -51,8 +52,8 @@ class Calibrator(nn.Module, ABC):
     needs: tuple[str, ...] = ()  # fields of Predictions without which it cannot work
     uses: tuple[str, ...] = ()  # fields it looks at where it was fitted with them
     uses_shifted_rows = False
-    each_sample_alone = True  # False where the answer depends on the rest of a batch
-    decides_early = False  # True where `undecided` may spare some samples their views
+    is_pointwise = True  # False where the answer depends on the rest of a batch
+    is_cascade = False  # True where `needs_views` may spare some samples their views
 
     # Who it is: set by `rightly.calibrator`, stored in the file.
     method: str | None = None
@@ -133,7 +134,7 @@ class Calibrator(nn.Module, ABC):
             )
         return self.confidence(predictions) >= self.threshold
 
-    def undecided(self, predictions: Predictions) -> PerSampleBool:
+    def needs_views(self, predictions: Predictions) -> PerSampleBool:
         """The samples whose views have to be looked at, by what was said without any."""
         return torch.ones_like(predictions.logits[:, 0], dtype=torch.bool)
 
@@ -148,7 +149,7 @@ class Calibrator(nn.Module, ABC):
         )
 
     @final
-    def with_its_views(self, predictions: Predictions) -> Predictions:
+    def select_views(self, predictions: Predictions) -> Predictions:
         """The predictions with the views that it was fitted on, whatever others they have."""
         if not self.view_names or predictions.view_names == self.view_names:
             return predictions

@@ -16,7 +16,7 @@ import torch
 from rightly.calibrators.base import Answer, Calibrator
 from rightly.calibrators.solvers.optimise import split_rows
 from rightly.predictions import Predictions
-from rightly.shapes import Labels, Logits, PerSample, PerSampleBool
+from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
 
 EDGES = 1000  # places where a band may begin or end
 
@@ -26,7 +26,7 @@ class Cascade(Calibrator):
     """Asks `second`, which looks at views, where `first`, which does not, is in two minds."""
 
     band: torch.Tensor  # confidence of the first calibrator, from and to
-    decides_early = True
+    is_cascade = True
 
     def __init__(self, first: Calibrator, second: Calibrator, budget: float) -> None:
         super().__init__()
@@ -55,13 +55,13 @@ class Cascade(Calibrator):
         self.second._fit(predictions, labels)
         self.learn(band=torch.tensor([low, high], dtype=torch.float64, device=plain.logits.device))
 
-    def undecided(self, predictions: Predictions) -> PerSampleBool:
+    def needs_views(self, predictions: Predictions) -> PerSampleBool:
         sure = self.first._confidence(predictions.without_views()).double()
         return (sure >= self.band[0]) & (sure <= self.band[1])
 
     def _confidence(self, predictions: Predictions) -> PerSample:
         return torch.where(
-            self.undecided(predictions),
+            self.needs_views(predictions),
             self.second._confidence(predictions).double(),
             self.first._confidence(predictions.without_views()).double(),
         )
@@ -73,7 +73,7 @@ class Cascade(Calibrator):
         return self._answer(predictions).probabilities
 
     def _answer(self, predictions: Predictions) -> Answer:
-        asked = self.undecided(predictions)
+        asked = self.needs_views(predictions)
         first = self.first._answer(predictions.without_views())
         second = self.second._answer(predictions)
         return Answer(

@@ -16,7 +16,7 @@ from rightly.calibrators.evidence import BATCHED, EVIDENCE, needs_of
 from rightly.calibrators.solvers.mlp import pack, run, standardisation, unpack
 from rightly.calibrators.solvers.optimise import fit_network
 from rightly.predictions import Predictions
-from rightly.shapes import Labels, PerSample
+from rightly.tensor_shapes import Labels, PerSample
 
 # Weaker than for a temperature, which starts from the classifier's own confidence: here all that
 # is known comes from the weights.
@@ -24,7 +24,7 @@ DECAYS = (0.03, 0.01, 0.003)
 
 
 @final
-class CorrectnessRegression(Calibrator):
+class CorrectnessNetwork(Calibrator):
     """Logistic output on evidence of correctness."""
 
     def __init__(
@@ -32,7 +32,7 @@ class CorrectnessRegression(Calibrator):
     ) -> None:
         super().__init__()
         self.needs = needs_of(evidence)
-        self.each_sample_alone = evidence not in BATCHED
+        self.is_pointwise = evidence not in BATCHED
         self.evidence, self.hidden, self.seed = evidence, tuple(hidden), seed
 
     def _fit(self, predictions: Predictions, labels: Labels) -> None:

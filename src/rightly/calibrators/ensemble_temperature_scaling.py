@@ -11,7 +11,7 @@ from rightly.calibrators.solvers.margin_table import chunks
 from rightly.calibrators.temperature_scaling import best_inverse_temperature
 from rightly.losses import squared_error
 from rightly.predictions import Predictions
-from rightly.shapes import Labels, Logits
+from rightly.tensor_shapes import Labels, Logits
 
 
 @final

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from rightly.calibrators.solvers.margin_table import blocks, chunks
 from rightly.predictions import Predictions
-from rightly.shapes import Features, Labels, Logits, PerSample, Reference
+from rightly.tensor_shapes import Features, Labels, Logits, PerSample, Reference
 
 Evidence = Callable[..., Features]
 
@@ -97,7 +97,7 @@ def _log_probabilities(logits: Logits, temperature: float | Tensor) -> Features:
     return (logits.double() / temperature).log_softmax(-1).clamp_min(-CERTAIN)
 
 
-class Looks(NamedTuple):
+class ViewLogOdds(NamedTuple):
     """Log-odds that the image and each view give to classes, beside the predicted one."""
 
     own: PerSample  # the image's, of the predicted class
@@ -105,10 +105,10 @@ class Looks(NamedTuple):
     other: Features  # each view's, of the likeliest other class
     likeliest: Features  # each view's, of its own likeliest class
 
-    def only(self, views: Sequence[int]) -> "Looks":
+    def only(self, views: Sequence[int]) -> "ViewLogOdds":
         """The same without the other views."""
         chosen = list(views)
-        return Looks(
+        return ViewLogOdds(
             self.own, self.same[:, chosen], self.other[:, chosen], self.likeliest[:, chosen]
         )
 
@@ -132,7 +132,7 @@ class Neighbours(NamedTuple):
     def of(features: Features, labels: Labels, image: Labels | None = None) -> "Neighbours":
         return Neighbours(functional.normalize(features.float(), dim=-1), labels, image)
 
-    def nearness(
+    def log_distance_ratio(
         self, features: Features, classes: Labels, image: Labels | None = None
     ) -> PerSample:
         """Log of how much farther samples of other classes are than those of the given class.
@@ -164,7 +164,7 @@ def _nearest_mean(distance: Tensor) -> PerSample:
 def correctness_evidence(
     predictions: Predictions,
     temperature: float | Tensor = 1.0,
-    nearness: PerSample | None = None,
+    log_distance_ratio: PerSample | None = None,
 ) -> Features:
     """What speaks for and against the predicted class, in log-odds, with any number of views.
 
@@ -173,36 +173,36 @@ def correctness_evidence(
     class (one view that clearly sees something else says more than their average), the spread of
     the views' log-odds of the predicted class, the highest log-odds that any view gives to any
     class (how clear the image is at its best), and each view's log-odds of the predicted class.
-    The second column, where it is given, is `Neighbours.nearness`: whether the sample's features
+    The second column, where it is given, is `Neighbours.log_distance_ratio`: whether the sample's features
     lie among those of its class.
 
     Logits are divided by the temperature first. Log-odds have no unit, so with a temperature in
     the unit of the logits the evidence does not depend on it; nor does a ratio of distances.
     """
-    evidence = looks_at(predictions, temperature).evidence()
-    if nearness is None:
+    evidence = view_log_odds(predictions, temperature).evidence()
+    if log_distance_ratio is None:
         return evidence
-    return torch.cat([evidence[:, :1], nearness[:, None], evidence[:, 1:]], 1)
+    return torch.cat([evidence[:, :1], log_distance_ratio[:, None], evidence[:, 1:]], 1)
 
 
 def correctness_evidence_names(
-    view_names: Sequence[str], nearness: bool = False
+    view_names: Sequence[str], log_distance_ratio: bool = False
 ) -> tuple[str, ...]:
-    """The columns of `correctness_evidence` for these views, or with nearness too."""
-    first = ("own", "nearness") if nearness else ("own",)
+    """The columns of `correctness_evidence` for these views, or with log_distance_ratio too."""
+    first = ("own", "log_distance_ratio") if log_distance_ratio else ("own",)
     return (*first, "contrary", "spread", "clearest", *view_names) if view_names else first
 
 
-def looks_at(predictions: Predictions, temperature: float | Tensor = 1.0) -> Looks:
+def view_log_odds(predictions: Predictions, temperature: float | Tensor = 1.0) -> ViewLogOdds:
     """What the image and each of its views say, each in three numbers."""
     classes, views = predictions.classes, predictions.view_logits
     own = _log_odds(predictions.logits, classes, temperature)[:, 0]
     if views is None:
         nothing = own[:, None][:, :0]
-        return Looks(own, nothing, nothing, nothing)
+        return ViewLogOdds(own, nothing, nothing, nothing)
     each = [_log_odds(views[:, i], classes, temperature) for i in range(views.shape[1])]
     same, other, likeliest = torch.stack(each, 2).unbind(1)
-    return Looks(own, same, other, likeliest)
+    return ViewLogOdds(own, same, other, likeliest)
 
 
 def _log_odds(logits: Logits, classes: Labels, temperature: float | Tensor) -> Features:

@@ -17,7 +17,7 @@ from rightly.calibrators.base import VectorCalibrator
 from rightly.calibrators.solvers.margin_table import chunks
 from rightly.calibrators.solvers.piecewise import interpolate
 from rightly.predictions import Predictions
-from rightly.shapes import Labels, Logits
+from rightly.tensor_shapes import Labels, Logits
 
 TILT = 1e-9  # makes the map strictly increasing, so that the predicted class keeps its place
 BUCKETS = 2**20  # of log-probability; so fine that few values share one with a true class

@@ -1,4 +1,4 @@
-"""Confidence corrected by nearness to the calibration data (Xiong et al., 2023, ProCal).
+"""Confidence corrected by log_distance_ratio to the calibration data (Xiong et al., 2023, ProCal).
 
 Proximity is the mean of exp(-squared distance) to the ten nearest calibration samples, with
 features scaled to unit length (the authors' code; their text has exp(-mean distance)).
@@ -14,7 +14,7 @@ from rightly.calibrators.base import Calibrator
 from rightly.calibrators.solvers.margin_table import blocks
 from rightly.calibrators.solvers.piecewise import place_in
 from rightly.predictions import Predictions
-from rightly.shapes import Features, Labels, PerSample, Reference
+from rightly.tensor_shapes import Features, Labels, PerSample, Reference
 
 NEIGHBOURS = 10
 FAR = -25.0  # log kernel weight: with no calibration sample nearer, there is nothing to go by

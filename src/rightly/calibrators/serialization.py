@@ -8,7 +8,7 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
-from rightly.atomic_write import write_whole
+from rightly.atomic_write import write_atomically
 
 FORMAT = "rightly-calibrator"
 VERSION = 1
@@ -20,7 +20,7 @@ def write(path: Path, header: dict[str, Any], tensors: dict[str, Tensor]) -> Non
     encoded = {"format": FORMAT, "version": str(VERSION)}
     encoded |= {name: json.dumps(value) for name, value in header.items()}
     # save_file would make the file unreadable for everybody else, whatever the umask says.
-    write_whole(path, lambda part: part.write_bytes(safetensors.torch.save(plain, encoded)))
+    write_atomically(path, lambda part: part.write_bytes(safetensors.torch.save(plain, encoded)))
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

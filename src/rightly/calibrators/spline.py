@@ -9,7 +9,7 @@ from scipy.interpolate import CubicSpline
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.solvers.piecewise import interpolate
 from rightly.predictions import Predictions
-from rightly.shapes import Labels, PerSample
+from rightly.tensor_shapes import Labels, PerSample
 
 
 @final

@@ -26,14 +26,14 @@ from rightly.calibrators.solvers.optimise import adam, fit_network, repeatably
 from rightly.calibrators.solvers.scaled_scores import Calibrating
 from rightly.calibrators.temperature_scaling import rough_inverse_temperature
 from rightly.predictions import Predictions
-from rightly.shapes import Features, Labels, PerSample
+from rightly.tensor_shapes import Features, Labels, PerSample
 
 RANGE = math.log(16)  # log T moves this far around the best global one: flat .. one-hot
 CLAMP = (0.1, 10.0)  # the released code's
 
 
 @final
-class LearnedTemperature(TemperatureCalibrator):
+class TemperatureNetwork(TemperatureCalibrator):
     """Fully connected layers turn evidence into a temperature.
 
     Trained to convergence by default. `released_epochs` instead trains as the paper's released
@@ -53,7 +53,7 @@ class LearnedTemperature(TemperatureCalibrator):
     ) -> None:
         super().__init__()
         self.needs = needs_of(evidence)
-        self.each_sample_alone = evidence not in BATCHED
+        self.is_pointwise = evidence not in BATCHED
         losses.loss(loss)  # an unknown name is refused here, not after minutes of work
         self.evidence, self.loss, self.k = evidence, loss, k
         self.hidden, self.released_epochs, self.seed = tuple(hidden), released_epochs, seed

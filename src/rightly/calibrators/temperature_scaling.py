@@ -15,15 +15,15 @@ from rightly.calibrators.solvers.margin_table import moments, typical_spread
 from rightly.calibrators.solvers.scaled_scores import Calibrating
 from rightly.losses import Loss, cross_entropy, loss
 from rightly.predictions import Predictions
-from rightly.shapes import Labels, Logits, PerSample
+from rightly.tensor_shapes import Labels, Logits, PerSample
 
-REACH = 1e3  # b times the typical spread of logits stays within 1/REACH..REACH: flat .. one-hot
+MAX_SCALE_RATIO = 1e3  # b times the typical spread of logits stays within 1/MAX_SCALE_RATIO..MAX_SCALE_RATIO: flat .. one-hot
 OCTAVES = 6  # a loss other than cross-entropy is searched this far around the likeliest b
-FIRST_LOOK = 4096  # samples that place the first guess within a percent or two
+SUBSAMPLE = 4096  # samples that place the first guess within a percent or two
 
 
 @final
-class GlobalTemperature(TemperatureCalibrator):
+class TemperatureScaling(TemperatureCalibrator):
     """The temperature that minimises a loss over the calibration data."""
 
     inverse: torch.Tensor
@@ -43,10 +43,10 @@ class GlobalTemperature(TemperatureCalibrator):
 def best_inverse_temperature(logits: Logits, labels: Labels, chosen: Loss) -> float:
     """The inverse temperature that minimises a loss: found on some samples, finished on all."""
     if chosen.name == cross_entropy.name:
-        return likeliest_inverse_temperature(logits, labels)
+        return nll_inverse_temperature(logits, labels)
     near = rough_inverse_temperature(logits, labels, chosen)
     low, high = near * 0.8, near * 1.25
-    if len(logits) < 2 * FIRST_LOOK:
+    if len(logits) < 2 * SUBSAMPLE:
         low, high = near * 0.99, near * 1.01
     exact = Calibrating.of(logits, labels, low, high).exactly()
     return search(exact, chosen, low, high, steps=2, tolerance=1e-8)
@@ -76,16 +76,16 @@ def rough_inverse_temperature(
     logits: Logits, labels: Labels, chosen: Loss = cross_entropy
 ) -> float:
     """The inverse temperature that is best for a few thousand of the samples."""
-    step = max(1, len(logits) // FIRST_LOOK)
+    step = max(1, len(logits) // SUBSAMPLE)
     some, truth = logits[::step], labels[::step]
-    likeliest = likeliest_inverse_temperature(some, truth)
+    likeliest = nll_inverse_temperature(some, truth)
     if chosen.name == cross_entropy.name:
         return likeliest
     low, high = likeliest / 2**OCTAVES, likeliest * 2**OCTAVES
     return search(Calibrating.of(some, truth, low, high), chosen, low, high)
 
 
-def likeliest_inverse_temperature(logits: Logits, labels: Labels) -> float:
+def nll_inverse_temperature(logits: Logits, labels: Labels) -> float:
     """The inverse temperature that minimises cross-entropy, which is convex in it.
 
     Newton's method inside a bracket, first on a few thousand samples, so that two or three passes
@@ -94,9 +94,9 @@ def likeliest_inverse_temperature(logits: Logits, labels: Labels) -> float:
     spread = typical_spread(logits)
     if spread == 0:
         return 1.0  # every row is constant: no temperature changes anything
-    lowest, highest = 1 / (REACH * spread), REACH / spread
+    lowest, highest = 1 / (MAX_SCALE_RATIO * spread), MAX_SCALE_RATIO / spread
     start = 1.0 / spread
-    if len(logits) >= 2 * FIRST_LOOK:
+    if len(logits) >= 2 * SUBSAMPLE:
         start = rough_inverse_temperature(logits, labels)
     return _newton(logits, labels, start, lowest, highest)
 

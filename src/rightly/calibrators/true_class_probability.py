@@ -23,7 +23,7 @@ from rightly.calibrators.solvers.mlp import (
 )
 from rightly.calibrators.solvers.optimise import adam, repeatably, split_rows
 from rightly.predictions import Predictions
-from rightly.shapes import Labels, PerSample
+from rightly.tensor_shapes import Labels, PerSample
 
 
 @final

@@ -6,7 +6,7 @@ import torch
 
 from rightly.calibrators.base import TemperatureCalibrator
 from rightly.predictions import Predictions
-from rightly.shapes import Labels, PerSample
+from rightly.tensor_shapes import Labels, PerSample
 
 
 @final

@@ -36,7 +36,7 @@ class Backend(ABC):
 
     @abstractmethod
     def run(self, images: Images, features: bool) -> Answer:
-        """Looks at a batch once."""
+        """ViewLogOdds at a batch once."""
 
     @abstractmethod
     def fingerprint(self) -> str:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rightly.classifiers.backends import Answer, Backend
 from rightly.classifiers.preprocessing import Preprocessing
-from rightly.shapes import Features, Logits
+from rightly.tensor_shapes import Features, Logits
 from rightly.transforms.image_tensors import Images
 
 

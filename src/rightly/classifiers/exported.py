@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rightly.classifiers.backends import Answer, Backend, ModuleBackend, pick_device
-from rightly.classifiers.sources import needed
+from rightly.optional import require
 from rightly.transforms.image_tensors import Images
 
 FLOATS = {"tensor(float)": torch.float32, "tensor(float16)": torch.float16}
@@ -21,7 +21,7 @@ class SessionBackend(Backend):
     """An ONNX graph in onnxruntime. An output called "features" serves as such."""
 
     def __init__(self, file: str, device: str | torch.device) -> None:
-        runtime = needed("onnxruntime")
+        runtime = require("onnxruntime", "onnx")
         self.file = _existing(file)
         self.device = _device_of_runtime(device, runtime.get_available_providers())
         providers: list[Any] = ["CPUExecutionProvider"]

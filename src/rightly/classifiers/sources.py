@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rightly.classifiers.preprocessing import INTERPOLATIONS, Preprocessing, agreed
+from rightly.optional import require
 
 
 class Opened(NamedTuple):
@@ -21,7 +22,7 @@ class Opened(NamedTuple):
 
 def timm_model(name: str, with_preprocessing: bool) -> Opened:
     """A pretrained model of timm, by any name that timm.create_model takes."""
-    timm, data = needed("timm"), needed("timm.data", "timm")
+    timm, data = require("timm"), require("timm.data")
     try:
         model = timm.create_model(name, pretrained=True)
     except RuntimeError as error:
@@ -39,7 +40,7 @@ def timm_model(name: str, with_preprocessing: bool) -> Opened:
 
 def hugging_face_model(name: str, with_preprocessing: bool) -> Opened:
     """An image classifier of transformers, by its name on the hub or its folder."""
-    transformers = needed("transformers")
+    transformers = require("transformers")
     model = transformers.AutoModelForImageClassification.from_pretrained(name)
     labels = getattr(model.config, "id2label", None) or {}
     names = _names([labels[i] for i in sorted(labels)])
@@ -56,7 +57,7 @@ def hugging_face_model(name: str, with_preprocessing: bool) -> Opened:
 
 def torchvision_model(name: str, with_preprocessing: bool) -> Opened:
     """A model of torchvision with its default weights."""
-    models = needed("torchvision.models", "torchvision")
+    models = require("torchvision.models")
     try:
         weights = models.get_model_weights(name).DEFAULT
     except ValueError as error:
@@ -85,21 +86,6 @@ def own_model(place: str, with_preprocessing: bool) -> Opened:
     if isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], Preprocessing):
         return Opened(*made)
     return Opened(made)
-
-
-def needed(module: str, package: str = "") -> Any:
-    """An optional library, loaded now, or an error that names what to install."""
-    package = package or module
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] != module.split(".")[0]:
-            raise  # the library is there, but not what it needs
-        raise ImportError(
-            f"this model needs the package {package}: pip install {package}"
-        ) from error
-    except RuntimeError as error:  # how torchvision answers a torch it was not built for
-        raise ImportError(f"{package} is installed but cannot be loaded: {error}") from error
 
 
 def _of_timm(config: Mapping[str, Any]) -> Preprocessing:

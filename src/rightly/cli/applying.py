@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from rightly.atomic_write import write_whole
+from rightly.atomic_write import write_atomically
 from rightly.batch_inference import SCORES, Scoring, scores
 from rightly.calibrators import load_calibrator
 from rightly.cli import engines
@@ -42,7 +42,7 @@ def _apply(chosen: argparse.Namespace) -> None:
         OUT.print(f"the confidences of {test} are in {out}", soft_wrap=True)
         return
     columns = _columns(calibrator, test, out, cluster)
-    write_whole(out, lambda part: _write_csv(part, columns))
+    write_atomically(out, lambda part: _write_csv(part, columns))
     OUT.print(f"{len(columns['index'])} confidences are in {out}", soft_wrap=True)
 
 

@@ -15,17 +15,17 @@ from rightly.evaluation.measurement import (
     before_and_after,
     compare,
     is_random,
+    mean_ranks,
     missing,
-    over_classifiers,
     split_by_shift,
 )
-from rightly.evaluation.results import SIGNIFICANT, Bootstrap, Row, read_json, write_json
+from rightly.evaluation.results import SIGNIFICANT, Bootstrap, Result, read_json, write_json
 from rightly.metrics import METRICS
 from rightly.metrics.bootstrap import least_resamples
 from rightly.predictions import Predictions, load
 from rightly.reporting import tables
 from rightly.reporting import terminal as verdicts
-from rightly.shapes import Labels
+from rightly.tensor_shapes import Labels
 
 REFERENCE = "temperature_scaling"  # what one does without thinking
 
@@ -107,12 +107,12 @@ def bootstrap_for(
 
 def _rank(chosen: argparse.Namespace) -> None:
     found = {path: read_json(Path(path)) for path in chosen.tables}
-    standings = over_classifiers(found)
-    kept = {one.calibrator for one in standings}
+    ranks_of_methods = mean_ranks(found)
+    kept = {one.calibrator for one in ranks_of_methods}
     out = {row.calibrator for rows in found.values() for row in rows} - kept
     if out:
         ERR.print(f"left out, as not in every file: {', '.join(sorted(out))}", style="dim")
-    OUT.print(verdicts.standings_table(standings))
+    OUT.print(verdicts.rank_table(ranks_of_methods))
     OUT.print(
         f"\nOver {len(found)} classifiers: mean over test sets ± standard deviation over "
         "classifiers; ranks count from 1 over metrics, test sets and classifiers, and ties share "
@@ -155,7 +155,7 @@ def compared(
     metrics: Sequence[str],
     seeds: int,
     bootstrap: Bootstrap | None = None,
-) -> list[Row]:
+) -> list[Result]:
     """Compares with a progress bar."""
     total = sum(seeds if is_random(name) else 1 for name in methods)
     with Progress(
@@ -181,7 +181,7 @@ def _evaluate(chosen: argparse.Namespace) -> None:
     fitted = load_calibrator(chosen.calibrator)
     loaded = labelled(chosen.test, ",".join(fitted.view_names) or None)
     bootstrap = Bootstrap(chosen.resamples or 1000, chosen.seed) if chosen.intervals else None
-    rows: list[Row] = []
+    rows: list[Result] = []
     for name, (predictions, labels) in split_by_shift(Path(chosen.test).stem, *loaded).items():
         accuracy = float(predictions.correct(labels).double().mean())
         title = f"{fitted.title} on {name}: {len(predictions)} samples, {accuracy:.1%} right"

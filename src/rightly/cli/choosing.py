@@ -9,12 +9,12 @@ from typing import Any
 
 from rich.table import Table
 
-from rightly.atomic_write import write_whole
+from rightly.atomic_write import write_atomically
 from rightly.cli.consoles import ERR, OUT
-from rightly.evaluation.method_selection import CAUTION, Choice, choose
+from rightly.evaluation.method_selection import EXPECTED_SHIFT, Choice, choose
 from rightly.evaluation.view_selection import Gain, rank_views
 from rightly.predictions import Predictions, load
-from rightly.shapes import Labels
+from rightly.tensor_shapes import Labels
 
 
 def add_commands(commands: Any) -> None:
@@ -59,7 +59,7 @@ def _views(chosen: argparse.Namespace) -> None:
             "grown": [_plain(gain) for gain in ranking.grown],
         }
         text = json.dumps(told, indent=1) + "\n"
-        write_whole(Path(chosen.json), lambda part: part.write_text(text))
+        write_atomically(Path(chosen.json), lambda part: part.write_text(text))
 
 
 def _plain(gain: Gain) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _gains(title: str, gains: Sequence[Gain], *, added: bool = False) -> Table:
 
 
 def chosen_method(
-    asked: str, predictions: Predictions, labels: Labels, caution: float | None
+    asked: str, predictions: Predictions, labels: Labels, expected_shift: float | None
 ) -> str:
     """The method asked for, or with "auto" the one that the calibration data choose."""
     if asked != "auto":
@@ -95,7 +95,7 @@ def chosen_method(
         choice = choose(
             predictions,
             labels,
-            caution=CAUTION if caution is None else caution,
+            expected_shift=EXPECTED_SHIFT if expected_shift is None else expected_shift,
             announce=lambda name: status.update(f"comparing: {name}"),
         )
     OUT.print(_candidates(choice))

@@ -24,9 +24,9 @@ from rightly.cli.calibrating import names_in
 from rightly.cli.consoles import ERR, OUT
 from rightly.collection import VIEWS, Plan, Report, collect_into
 from rightly.collection.distributed import Cluster, Collecting, collect_with
-from rightly.datasets import LAYOUTS, ImageSet, open_images
+from rightly.datasets import LAYOUTS, ImageDataset, open_images
 from rightly.predictions.parquet import Store
-from rightly.transforms.shifts import REHEARSAL, SHIFTS
+from rightly.transforms.shifts import SHIFTS, STANDARD_SHIFTS
 from rightly.transforms.views import VIEWS as ALL_VIEWS
 
 
@@ -44,7 +44,7 @@ def add_commands(commands: Any) -> None:
     add.add_argument(
         "--shifts",
         default="",
-        help=f"NAME or NAME:1..5, of {', '.join(SHIFTS)}; or rehearsal, for {', '.join(REHEARSAL)}",
+        help=f"NAME or NAME:1..5, of {', '.join(SHIFTS)}; or rehearsal, for {', '.join(STANDARD_SHIFTS)}",
     )
     add.add_argument("--features", action="store_true", help="keep penultimate features")
     add.add_argument("-b", "--batch-size", type=int, default=256)
@@ -72,7 +72,7 @@ def add_commands(commands: Any) -> None:
 def _collect(chosen: argparse.Namespace) -> None:
     plan = Plan(
         tuple(names_in(chosen.views)),
-        REHEARSAL if chosen.shifts == "rehearsal" else tuple(names_in(chosen.shifts)),
+        STANDARD_SHIFTS if chosen.shifts == "rehearsal" else tuple(names_in(chosen.shifts)),
         chosen.features,
         chosen.precision,
         chosen.dtype,
@@ -184,7 +184,7 @@ def _progress(total: int, quiet: bool) -> Iterator[Any]:
         yield lambda count: bar.advance(task, count)
 
 
-def _tell(store: Store, images: ImageSet, report: Report, seconds: float | None) -> None:
+def _tell(store: Store, images: ImageDataset, report: Report, seconds: float | None) -> None:
     for mode, count in report.converted.items():
         ERR.print(f"{count} pictures of mode {mode} were converted to RGB")
     skipped = store.skipped()

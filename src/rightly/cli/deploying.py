@@ -11,7 +11,7 @@ import numpy as np
 from rich.progress import track
 from rich.table import Table
 
-from rightly.atomic_write import write_whole
+from rightly.atomic_write import write_atomically
 from rightly.calibrators import Calibrator, load_calibrator
 from rightly.classifiers import KNOWN, Preprocessing
 from rightly.cli.calibrating import labelled, names_in
@@ -219,7 +219,7 @@ def _budget(chosen: argparse.Namespace) -> None:
     OUT.print("passes: mean forward passes per image. All metrics times 100.", style="dim")
     if chosen.json:
         text = json.dumps([asdict(point) for point in points], indent=1) + "\n"
-        write_whole(Path(chosen.json), lambda part: part.write_text(text))
+        write_atomically(Path(chosen.json), lambda part: part.write_text(text))
     if chosen.plot:
         _plot_budget(points, Path(chosen.plot))
         OUT.print(f"the curve is in {chosen.plot}", soft_wrap=True)
@@ -246,7 +246,7 @@ def _card(chosen: argparse.Namespace) -> None:
     if chosen.out is None:
         OUT.print(text, markup=False, highlight=False, soft_wrap=True)
         return
-    write_whole(Path(chosen.out), lambda part: part.write_text(text))
+    write_atomically(Path(chosen.out), lambda part: part.write_text(text))
     OUT.print(f"the card is in {chosen.out}", soft_wrap=True)
 
 

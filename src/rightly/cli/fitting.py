@@ -34,7 +34,7 @@ def add_commands(commands: Any) -> None:
         help="mean forward passes per image: views are looked at only where they pay",
     )
     add.add_argument(
-        "--caution",
+        "--expected_shift",
         type=float,
         help="how much shift to expect, 0 to 1 (default 0.5; for rightly and auto)",
     )
@@ -49,12 +49,12 @@ def add_commands(commands: Any) -> None:
 
 def _fit(chosen: argparse.Namespace) -> None:
     predictions, labels = labelled(chosen.cal, chosen.views)
-    asked = {"caution": chosen.caution, "neighbours": chosen.neighbours}
+    asked = {"expected_shift": chosen.expected_shift, "neighbours": chosen.neighbours}
     if chosen.method != "auto":
         for name, value in asked.items():
             if value is not None and not takes(chosen.method, name):
                 raise ValueError(f"--{name} is for --method rightly, got --method {chosen.method}")
-    chosen.method = chosen_method(chosen.method, predictions, labels, chosen.caution)
+    chosen.method = chosen_method(chosen.method, predictions, labels, chosen.expected_shift)
     asked["seed"] = chosen.seed
     arguments: dict[str, Any] = {
         name: value

@@ -22,7 +22,7 @@ from rightly.evaluation.measurement import (
 from rightly.landscape import SHOWN, Landscape, landscape, logit_of
 from rightly.metrics import METRICS, curves
 from rightly.metrics import bootstrap as intervals
-from rightly.metrics.resampled import Scored
+from rightly.metrics.resampled import Outcomes
 from rightly.predictions import Predictions
 from rightly.reporting.tables import IN_NATURAL_UNITS
 
@@ -75,13 +75,13 @@ def _plot(chosen: argparse.Namespace) -> None:
     OUT.print(f"{KINDS[chosen.kind].shows} is in {out}", soft_wrap=True, markup=False)
 
 
-Said = Mapping[tuple[str, str], Scored]  # by test set and calibrator
+Said = Mapping[tuple[str, str], Outcomes]  # by test set and calibrator
 
 
 def _said(chosen: argparse.Namespace) -> Said:
     tests, calibrators = _tests(chosen), _fitted(chosen)
     return {
-        (dataset, name): scored(fitted, fitted.with_its_views(test), truth, ["brier"])
+        (dataset, name): scored(fitted, fitted.select_views(test), truth, ["brier"])
         for dataset, (test, truth) in tests.items()
         for name, fitted in calibrators.items()
     }
@@ -117,7 +117,7 @@ def _fitted(chosen: argparse.Namespace) -> dict[str, Calibrator]:
 
 
 def _panels(
-    said: Said, draw: Callable[[Scored, Any, str], Any], height: float | None = None
+    said: Said, draw: Callable[[Outcomes, Any, str], Any], height: float | None = None
 ) -> Any:
     """One panel a test set (rows) and calibrator (columns); one set alone fills rows of three."""
     from rightly.reporting.figures import grid_of
@@ -137,7 +137,7 @@ def _panels(
     return grid.flat[0]
 
 
-def _by_set(said: Said, draw: Callable[[dict[str, Scored], Any, str], Any]) -> Any:
+def _by_set(said: Said, draw: Callable[[dict[str, Outcomes], Any, str], Any]) -> Any:
     """One panel a test set, with all calibrators in it."""
     from rightly.reporting.figures import grid_of
 
@@ -154,7 +154,7 @@ def _by_set(said: Said, draw: Callable[[dict[str, Scored], Any, str], Any]) -> A
 def _reliability(chosen: argparse.Namespace) -> Any:
     from rightly.reporting.figures import reliability_diagram
 
-    def draw(one: Scored, ax: Any, title: str) -> None:
+    def draw(one: Outcomes, ax: Any, title: str) -> None:
         data = curves.reliability(one.confidence, one.correct, chosen.bins)
         ece = METRICS["ece"].measure(one.confidence, one.correct)
         reliability_diagram(data, ax, title, f"ECE {100 * ece:.1f} %")
@@ -165,7 +165,7 @@ def _reliability(chosen: argparse.Namespace) -> Any:
 def _smooth(chosen: argparse.Namespace) -> Any:
     from rightly.reporting.figures import smooth_reliability_diagram
 
-    def draw(one: Scored, ax: Any, title: str) -> None:
+    def draw(one: Outcomes, ax: Any, title: str) -> None:
         data = curves.smooth_reliability(
             one.confidence, one.correct, min(chosen.resamples, 400), chosen.seed
         )
@@ -229,7 +229,7 @@ def _temperature(chosen: argparse.Namespace) -> Any:
         raw = test.confidence.cpu().numpy()
         bands = {
             name: curves.temperature_band(
-                raw, one.temperature(one.with_its_views(test)).cpu().numpy()
+                raw, one.temperature(one.select_views(test)).cpu().numpy()
             )
             for name, one in fitted.items()
             if name != BEFORE
@@ -311,7 +311,7 @@ class _AgainstBase:
     def _measured(self, fitted: Calibrator) -> dict[tuple[str, str], tuple[float, np.ndarray]]:
         found = {}
         for dataset, (test, truth) in self.tests.items():
-            one = scored(fitted, fitted.with_its_views(test), truth, self.metrics)
+            one = scored(fitted, fitted.select_views(test), truth, self.metrics)
             resampled = intervals.replicates(one, self.metrics, self.resamples[dataset])
             for name, value in values_of(one, self.metrics).items():
                 found[dataset, name] = (value, resampled[name])

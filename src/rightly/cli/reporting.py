@@ -15,9 +15,9 @@ from rightly import __version__
 from rightly.calibrators import Calibrator
 from rightly.cli.calibrating import bootstrap_for, compared, labelled, named_tests, names_in
 from rightly.cli.consoles import ERR, OUT
-from rightly.datasets import ImageSet, UnreadableImage, open_images
+from rightly.datasets import ImageDataset, UnreadableImage, open_images
 from rightly.evaluation.measurement import TABLE_METRICS, TestSets, before_and_after, fitted_by
-from rightly.evaluation.results import Bootstrap, Row, unique
+from rightly.evaluation.results import Bootstrap, Result, unique
 from rightly.predictions import Predictions
 from rightly.predictions.parquet import image_names
 from rightly.reporting import html as report
@@ -77,7 +77,7 @@ def _report(chosen: argparse.Namespace) -> None:
 class Pictures:
     """The images behind test sets, by the names that `collect` stored."""
 
-    def __init__(self, images: ImageSet, names: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, images: ImageDataset, names: Mapping[str, Sequence[str]]) -> None:
         self.images, self.names = images, names
         self.index = {name: i for i, name in enumerate(images.names)}
 
@@ -113,7 +113,7 @@ def _pictures(chosen: argparse.Namespace) -> Pictures | None:
     return Pictures(images, names)
 
 
-def thumbnail(images: ImageSet, i: int) -> str:
+def thumbnail(images: ImageDataset, i: int) -> str:
     """A small JPEG as a data URI; nothing where the picture cannot be read."""
     from PIL import Image
 
@@ -133,7 +133,7 @@ def study_of(
     labels: Any,
     tests: TestSets,
     fitted: Calibrator,
-    rows: Sequence[Row],
+    rows: Sequence[Result],
     bootstrap: Bootstrap,
     *,
     title: str,

@@ -21,11 +21,11 @@ from rightly.collection.decoding import Report as Report
 from rightly.collection.forward import blocks_of, stacked
 from rightly.collection.plan import VIEWS as VIEWS
 from rightly.collection.plan import Plan as Plan
-from rightly.datasets import ImageSet, open_images
+from rightly.datasets import ImageDataset, open_images
 from rightly.datasets.image_dataset import few
 from rightly.predictions import Predictions, load
 from rightly.predictions.parquet import Block, Store
-from rightly.shapes import Labels
+from rightly.tensor_shapes import Labels
 
 
 def collect(
@@ -58,7 +58,9 @@ def collect(
     classifier = open_model(
         model, device=device, preprocessing=preprocessing, features=features, output=output
     )
-    opened = dataset if isinstance(dataset, ImageSet) else open_images(dataset, **(images or {}))
+    opened = (
+        dataset if isinstance(dataset, ImageDataset) else open_images(dataset, **(images or {}))
+    )
     report = Report()
     if out is not None:
         store = Store.begin(Path(out), plan.settings(classifier, opened))
@@ -75,7 +77,7 @@ def collect(
 def collect_into(
     store: Store,
     classifier: Classifier,
-    images: ImageSet,
+    images: ImageDataset,
     plan: Plan,
     batch_size: int = 256,
     workers: int | None = None,
@@ -97,7 +99,7 @@ def collect_into(
         store.write(k, block)
 
 
-def _warn(images: ImageSet, report: Report, skipped: Sequence[tuple[str, str]]) -> None:
+def _warn(images: ImageDataset, report: Report, skipped: Sequence[tuple[str, str]]) -> None:
     told = list(images.notes)
     for mode, count in report.converted.items():
         told.append(f"{count} pictures of mode {mode} were converted to RGB")

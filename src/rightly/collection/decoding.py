@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from rightly.classifiers import Preprocessing
-from rightly.datasets import ImageSet, UnreadableImage, converted_from
+from rightly.datasets import ImageDataset, UnreadableImage, converted_from
 
 AHEAD = 3  # batches decoded before the model asks for them
 STEP = 8  # pictures a thread takes at a time; handing out each alone costs as much as small ones
@@ -36,7 +36,7 @@ class Batch:
 
 
 def decoded(
-    images: ImageSet,
+    images: ImageDataset,
     preprocessing: Preprocessing,
     batches: Iterable[tuple[int, range]],
     unreadable: str,
@@ -78,7 +78,7 @@ class _Decoding:
 
     def __init__(
         self,
-        images: ImageSet,
+        images: ImageDataset,
         preprocessing: Preprocessing,
         rows: range,
         pool: ThreadPoolExecutor,

@@ -12,7 +12,7 @@ from torch import Tensor
 from rightly.classifiers import Classifier
 from rightly.collection.decoding import Batch, Report, decoded
 from rightly.collection.plan import PRECISIONS, Plan, severity_of
-from rightly.datasets import ImageSet
+from rightly.datasets import ImageDataset
 from rightly.predictions.parquet import Block
 from rightly.transforms.shifts import shift as shift_of
 from rightly.transforms.views import view as view_of
@@ -22,7 +22,7 @@ IN_FLIGHT = 1  # batches handed to a device before the results of the oldest are
 
 def blocks_of(
     classifier: Classifier,
-    images: ImageSet,
+    images: ImageDataset,
     plan: Plan,
     shards: Iterable[int],
     batch_size: int = 256,
@@ -71,7 +71,7 @@ class _Running:
     ready: torch.cuda.Event | None = None
 
 
-def _run(classifier: Classifier, images: ImageSet, plan: Plan, batch: Batch) -> _Running:
+def _run(classifier: Classifier, images: ImageDataset, plan: Plan, batch: Batch) -> _Running:
     if batch.pixels is None:
         return _Running(batch)
     clean = batch.pixels.to(classifier.device, non_blocking=True).float().div_(255)
@@ -117,7 +117,7 @@ def _mark(device: torch.device) -> torch.cuda.Event | None:
 def _finished(
     running: deque[tuple[int, _Running]],
     gathered: dict[int, list[Block]],
-    images: ImageSet,
+    images: ImageDataset,
     plan: Plan,
     advance: Callable[[int], object],
     keep: int,
@@ -131,7 +131,7 @@ def _finished(
             yield k, stacked(gathered.pop(k))
 
 
-def _block(result: _Running, images: ImageSet) -> Block:
+def _block(result: _Running, images: ImageDataset) -> Block:
     kept, skipped = result.batch.kept, tuple(result.batch.skipped)
     if result.logits is None:
         nothing = np.zeros(0, np.int64)

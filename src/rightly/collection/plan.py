@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from rightly.classifiers import Classifier
-from rightly.datasets import ImageSet
+from rightly.datasets import ImageDataset
 from rightly.transforms.shifts import shift as shift_of
 from rightly.transforms.views import view as view_of
 
@@ -43,7 +43,7 @@ class Plan:
         if self.shard_size < 1:
             raise ValueError(f"shard_size must be at least 1, got {self.shard_size}")
 
-    def settings(self, classifier: Classifier, images: ImageSet) -> dict[str, Any]:
+    def settings(self, classifier: Classifier, images: ImageDataset) -> dict[str, Any]:
         """All that the stored numbers depend on."""
         return {
             "model": classifier.name,

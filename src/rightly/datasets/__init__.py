@@ -1,6 +1,6 @@
 """Images to look at: folders, published data sets, torch Datasets and Hugging Face's.
 
-`open_images` turns any of them into an ImageSet, which knows names and labels and decodes one
+`open_images` turns any of them into an ImageDataset, which knows names and labels and decodes one
 picture at a time. A new layout is an opener and a line in LAYOUTS.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from rightly.datasets import adapters as datasets
 from rightly.datasets.decoding import UnreadableImage as UnreadableImage
 from rightly.datasets.decoding import converted_from as converted_from
-from rightly.datasets.image_dataset import ImageSet as ImageSet
+from rightly.datasets.image_dataset import ImageDataset as ImageDataset
 from rightly.datasets.layouts import LAYOUTS as LAYOUTS
 from rightly.datasets.layouts import known_layouts, recognised
 
@@ -26,7 +26,7 @@ def open_images(
     class_names: Sequence[str] | None = None,
     split: str | None = None,
     severity: int | None = None,
-) -> ImageSet:
+) -> ImageDataset:
     """The images of a folder in one of the LAYOUTS, of a torch Dataset or of a Hugging Face one.
 
     `layout="auto"` decides by marks that only one layout has, and asks where there are none.
@@ -47,7 +47,7 @@ def open_images(
     return _opened(datasets.torch_dataset, source, given, "a torch Dataset")
 
 
-def _from_folder(root: Path, layout: str, given: dict[str, Any]) -> ImageSet:
+def _from_folder(root: Path, layout: str, given: dict[str, Any]) -> ImageDataset:
     if layout != "auto" and layout not in LAYOUTS:
         raise ValueError(f"layout must be 'auto' or one of\n{known_layouts()}\ngot {layout!r}")
     where = LAYOUTS[layout].where if layout in LAYOUTS else ""
@@ -68,8 +68,8 @@ def _from_folder(root: Path, layout: str, given: dict[str, Any]) -> ImageSet:
 
 
 def _opened(
-    opener: Callable[..., ImageSet], source: Any, given: dict[str, Any], kind: str
-) -> ImageSet:
+    opener: Callable[..., ImageDataset], source: Any, given: dict[str, Any], kind: str
+) -> ImageDataset:
     accepted = list(inspect.signature(opener).parameters)[1:]
     unused = [name for name in given if name not in accepted]
     if unused:

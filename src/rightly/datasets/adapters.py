@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rightly.datasets.decoding import UnreadableImage, as_picture, pillow
-from rightly.datasets.image_dataset import ImageSet
+from rightly.datasets.image_dataset import ImageDataset
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -27,7 +27,7 @@ def is_hugging_face(source: object) -> bool:
 
 def torch_dataset(
     source: Any, *, labels: Sequence[int] | None = None, class_names: Sequence[str] | None = None
-) -> ImageSet:
+) -> ImageDataset:
     """A map-style torch Dataset, or any sequence, of images or of pairs (image, label)."""
     if not (hasattr(source, "__len__") and hasattr(source, "__getitem__")):
         raise TypeError(
@@ -42,7 +42,7 @@ def torch_dataset(
     items = Items(source, pairs)
     classes = class_names if class_names is not None else getattr(source, "classes", None)
     given = None if labels is None else [_whole(label, i) for i, label in enumerate(labels)]
-    return ImageSet(
+    return ImageDataset(
         tuple(str(i) for i in range(len(source))),
         items,
         (_known_labels(source) or LabelsOnReading(items)) if pairs else given,
@@ -54,7 +54,7 @@ def torch_dataset(
 
 def hugging_face(
     source: Any, *, split: str | None = None, class_names: Sequence[str] | None = None
-) -> ImageSet:
+) -> ImageDataset:
     """A `datasets.Dataset` with a column image (or img), and maybe one label (or labels)."""
     if isinstance(source, Mapping):
         if split not in source:
@@ -82,7 +82,7 @@ def hugging_face(
     content = (str(own),) if own else _digests(reader, len(source))
     names = tuple(str(i) for i in range(len(source)))
     classes = None if class_names is None else tuple(class_names)
-    return ImageSet(names, reader, labels, classes, None, content)
+    return ImageDataset(names, reader, labels, classes, None, content)
 
 
 @dataclass(frozen=True)

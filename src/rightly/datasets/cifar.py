@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rightly.datasets.cifar_pickle import read_batch
 from rightly.datasets.class_folders import by_folder, folder_names
 from rightly.datasets.decoding import pillow
-from rightly.datasets.image_dataset import ImageSet, few
+from rightly.datasets.image_dataset import ImageDataset, few
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -44,7 +44,7 @@ class Rows:
         return pillow().fromarray(np.ascontiguousarray(self.pixels_of(self.files[k])[row]))
 
 
-def cifar10(root: Path, *, split: str = "test") -> ImageSet:
+def cifar10(root: Path, *, split: str = "test") -> ImageDataset:
     """The binary version (.bin), or the Python version, whose pickles may hold plain data only."""
     if split not in ("train", "test"):
         raise ValueError(f"split of CIFAR-10 must be 'train' or 'test', got {split!r}")
@@ -68,7 +68,7 @@ def cifar10(root: Path, *, split: str = "test") -> ImageSet:
     )
 
 
-def cifar10_1(root: Path, *, split: str = "v4") -> ImageSet:
+def cifar10_1(root: Path, *, split: str = "v4") -> ImageDataset:
     """CIFAR-10.1 (Recht et al., 2018); v4 is the version in the paper's tables, v6 the newer."""
     home = root / "datasets" if (root / "datasets").is_dir() else root
     data, labels = home / f"cifar10.1_{split}_data.npy", home / f"cifar10.1_{split}_labels.npy"
@@ -81,7 +81,7 @@ def cifar10_1(root: Path, *, split: str = "v4") -> ImageSet:
     return _rows(names, Rows((data,), (count,), npy_pixels), npy_labels(labels), [data])
 
 
-def cifar10_c(root: Path, *, split: str | None = None, severity: int | None = None) -> ImageSet:
+def cifar10_c(root: Path, *, split: str | None = None, severity: int | None = None) -> ImageDataset:
     """One shift of CIFAR-10-C (`split` names its file), at one severity from 1 to 5 or at all."""
     _check_present(root / "labels.npy")
     shifts = sorted(file.stem for file in root.glob("*.npy") if file.stem != "labels")
@@ -103,7 +103,7 @@ def cifar10_c(root: Path, *, split: str | None = None, severity: int | None = No
     return _rows(names, read, [labels[i] for i in rows], [data])
 
 
-def cinic10(root: Path, *, split: str = "test") -> ImageSet:
+def cinic10(root: Path, *, split: str = "test") -> ImageDataset:
     """CINIC-10 (Darlow et al., 2018): a folder per class in each of train, valid and test."""
     if split not in ("train", "valid", "test"):
         raise ValueError(f"split of CINIC-10 must be 'train', 'valid' or 'test', got {split!r}")
@@ -121,11 +121,13 @@ def batches_home(root: Path) -> Path:
     return next((folder for folder in inner if folder.is_dir()), root)
 
 
-def _rows(names: list[str], read: Rows, labels: Sequence[int], files: Sequence[Path]) -> ImageSet:
+def _rows(
+    names: list[str], read: Rows, labels: Sequence[int], files: Sequence[Path]
+) -> ImageDataset:
     content = tuple(file.stat().st_size for file in files)
     if len(labels) != len(names):
         raise ValueError(f"{files[0]} has {len(names)} images but its labels are {len(labels)}")
-    return ImageSet(tuple(names), read, list(labels), tuple(CLASSES), None, content)
+    return ImageDataset(tuple(names), read, list(labels), tuple(CLASSES), None, content)
 
 
 def _check_present(file: Path) -> None:

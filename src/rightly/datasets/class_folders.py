@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rightly.datasets.decoding import Files
-from rightly.datasets.image_dataset import ImageSet, few
+from rightly.datasets.image_dataset import ImageDataset, few
 
 SUFFIXES = frozenset(
     {".jpg", ".jpeg", ".jfif", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".avif"}
@@ -15,7 +15,7 @@ SUFFIXES = frozenset(
 
 def folders(
     root: Path, *, class_names: Sequence[str] | None = None, split: str | None = None
-) -> ImageSet:
+) -> ImageDataset:
     """A folder per class; classes are numbered in the sorted order of their folders."""
     root = part_of(root, split)
     found = folder_names(root)
@@ -36,7 +36,7 @@ def by_folder(
     kept_classes: tuple[tuple[int, ...], ...] | None = None,
     notes: tuple[str, ...] = (),
     border: int = 0,
-) -> ImageSet:
+) -> ImageDataset:
     """The pictures of these folders, labelled with the class of their folder."""
     pictures: dict[str, int] = {}
     labels: list[int] = []
@@ -51,7 +51,7 @@ def by_folder(
         pictures |= {f"{folder}/{name}": size for name, size in inside.items()}
         labels += [class_of[folder]] * len(inside)
         others += [f"{folder}/{name}" for name in left]
-    return ImageSet(
+    return ImageDataset(
         tuple(pictures),
         Files(root, tuple(pictures), border),
         labels,

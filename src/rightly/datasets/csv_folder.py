@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rightly.datasets.class_folders import SUFFIXES, note_others, pictures_in
 from rightly.datasets.decoding import Files
-from rightly.datasets.image_dataset import ImageSet, few
+from rightly.datasets.image_dataset import ImageDataset, few
 
 FILE_COLUMNS = ("file", "filename", "file_name", "image", "path", "name", "id")
 LABEL_COLUMNS = ("label", "labels", "class", "class_name", "target", "y")
@@ -18,7 +18,7 @@ def flat(
     *,
     labels: str | os.PathLike[str] | None = None,
     class_names: Sequence[str] | None = None,
-) -> ImageSet:
+) -> ImageDataset:
     """One folder, and a CSV of file name and label: `labels`, or labels.csv in the folder."""
     table = Path(labels) if labels is not None else root / "labels.csv"
     pictures, others = pictures_in(root)
@@ -49,8 +49,8 @@ def _files(
     labels: list[int] | None,
     class_names: tuple[str, ...] | None,
     others: list[str],
-) -> ImageSet:
-    return ImageSet(
+) -> ImageDataset:
+    return ImageDataset(
         tuple(pictures),
         Files(root, tuple(pictures)),
         labels,

@@ -27,7 +27,7 @@ class ClassNumbers(Protocol):
 
 @final
 @dataclass(frozen=True, eq=False)
-class ImageSet:
+class ImageDataset:
     """Images by number. Nothing is decoded before `read`, so that memory stays flat.
 
     `read(i)` gives the i-th picture in RGB, as a Pillow image or as (h, w, 3) bytes where it was

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from rightly.datasets.class_folders import by_folder, folder_names, part_of, pictures_in
-from rightly.datasets.image_dataset import ImageSet, few
+from rightly.datasets.image_dataset import ImageDataset, few
 
 PUBLISHED_SUBSET = 200  # classes in ImageNet-A and in ImageNet-R
 # Of the sorted ids, one a line: which of the two sets a folder is, without two lists of 200.
@@ -22,7 +22,7 @@ def wnids() -> tuple[str, ...]:
     return tuple(files("rightly.datasets").joinpath("imagenet_wnids.txt").read_text().split())
 
 
-def imagenet(root: Path, *, split: str | None = None) -> ImageSet:
+def imagenet(root: Path, *, split: str | None = None) -> ImageDataset:
     """Some or all of the 1000 classes, in folders named by WordNet id or by class number."""
     root = part_of(root, split)
     found = folder_names(root)
@@ -36,7 +36,7 @@ def imagenet(root: Path, *, split: str | None = None) -> ImageSet:
     return by_folder(root, _class_numbers(root, found), wnids())
 
 
-def imagenet_subset(root: Path) -> ImageSet:
+def imagenet_subset(root: Path) -> ImageDataset:
     """The classes whose folders are there; logits are restricted to them."""
     numbers = _class_numbers(root, folder_names(root))
     kept = sorted(numbers.values())

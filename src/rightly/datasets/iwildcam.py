@@ -5,13 +5,13 @@ from collections import Counter
 from pathlib import Path
 
 from rightly.datasets.decoding import Files
-from rightly.datasets.image_dataset import ImageSet, few
+from rightly.datasets.image_dataset import ImageDataset, few
 
 CLASS_COUNT = 182
 COLUMNS = ("split", "filename", "y")
 
 
-def iwildcam(root: Path, *, split: str | None = None) -> ImageSet:
+def iwildcam(root: Path, *, split: str | None = None) -> ImageDataset:
     """One split: train, id_val and id_test from the same cameras, val and test from others."""
     root = home(root)
     table = root / "metadata.csv"
@@ -29,7 +29,7 @@ def iwildcam(root: Path, *, split: str | None = None) -> ImageSet:
     images = root / "train"  # WILDS keeps the pictures of all splits there
     sizes = _sizes(images, names)
     labels = [_label(row["y"], table) for row in chosen]
-    return ImageSet(names, Files(images, names), labels, _class_names(root), None, sizes)
+    return ImageDataset(names, Files(images, names), labels, _class_names(root), None, sizes)
 
 
 def home(root: Path) -> Path:

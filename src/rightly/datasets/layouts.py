@@ -8,7 +8,7 @@ from pathlib import Path
 from rightly.datasets import cifar, imagenet, iwildcam, objectnet
 from rightly.datasets import class_folders as folders
 from rightly.datasets import csv_folder as flat
-from rightly.datasets.image_dataset import ImageSet, few
+from rightly.datasets.image_dataset import ImageDataset, few
 
 SPLIT_NAMES = frozenset({"train", "training", "val", "valid", "validation", "test"})
 
@@ -17,7 +17,7 @@ SPLIT_NAMES = frozenset({"train", "training", "val", "valid", "validation", "tes
 class Layout:
     """How a set lies on disk: what opens it, what gives it away, and where it can be had."""
 
-    open: Callable[..., ImageSet]
+    open: Callable[..., ImageDataset]
     recognise: Callable[[Path], bool]
     about: str
     where: str = ""

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from rightly.datasets.class_folders import by_folder, folder_names, pictures_in
-from rightly.datasets.image_dataset import ImageSet, few
+from rightly.datasets.image_dataset import ImageDataset, few
 
 # Every picture has a red frame, so that training on the test set would show; the publishers ask
 # to cut two pixels off before use.
 BORDER = 2
 
 
-def objectnet(root: Path) -> ImageSet:
+def objectnet(root: Path) -> ImageDataset:
     """The classes that ImageNet has too (113 as published); the others are left out, and noted."""
     root = home(root)
     shared = _shared_classes(root / "mappings")

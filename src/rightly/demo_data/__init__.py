@@ -6,7 +6,7 @@ What a ResNet-20 trained on CIFAR-10 said about test images, as they are and und
 from importlib.resources import files
 
 from rightly.predictions import Predictions, load
-from rightly.shapes import Labels
+from rightly.tensor_shapes import Labels
 
 TESTS = {"ind": "in distribution", "gaussian_blur": "blur", "gaussian_noise": "noise"}
 

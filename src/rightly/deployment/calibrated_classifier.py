@@ -68,7 +68,7 @@ class CalibratedClassifier(nn.Module):
             )
         if not calibrator.is_fitted:
             raise NotFittedError(f"{calibrator.title} has learned nothing yet: call fit first")
-        if not calibrator.each_sample_alone:
+        if not calibrator.is_pointwise:
             raise ValueError(
                 f"{calibrator.title} looks at a whole batch of samples, so it cannot answer for "
                 "single images: choose a method that takes each sample alone"
@@ -170,7 +170,7 @@ class CalibratedClassifier(nn.Module):
     def look(self, images: Images) -> tuple[Tensor, Said]:
         """The classifier's own logits, and what is said about each image."""
         views = list(self.views)
-        if not self.calibrator.decides_early or torch.compiler.is_exporting():
+        if not self.calibrator.is_cascade or torch.compiler.is_exporting():
             stacked, *features = self._asked(Front(views, self.preprocessing), images)
             said = self.head.of_stack(stacked, *features)
             return stacked[: images.shape[0]], said

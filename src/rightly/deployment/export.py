@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rightly.atomic_write import write_whole
+from rightly.atomic_write import write_atomically
 from rightly.deployment import onnx_graph
 from rightly.deployment.calibrated_classifier import CalibratedClassifier
 from rightly.deployment.outputs import Verdicts
@@ -78,7 +78,7 @@ def _write_onnx(
     identity["parity"] = parity(model, found, shown, real)
     note.value = json.dumps(identity)
     data = graph.SerializeToString()
-    write_whole(path, lambda part: part.write_bytes(data))
+    write_atomically(path, lambda part: part.write_bytes(data))
     return identity
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rightly.atomic_write import write_whole
+from rightly.atomic_write import write_atomically
 from rightly.calibrators import Calibrator
 from rightly.deployment.metadata import checked_identity
 from rightly.deployment.model_card import card_of
@@ -20,10 +20,10 @@ def write(folder: Path, calibrator: Calibrator, identity: Mapping[str, Any]) -> 
     folder.mkdir(parents=True, exist_ok=True)
     calibrator.save(folder / CALIBRATOR)
     text = json.dumps(dict(identity), indent=2) + "\n"
-    write_whole(folder / CONFIG, lambda part: part.write_text(text))
+    write_atomically(folder / CONFIG, lambda part: part.write_text(text))
     if not (folder / CARD).exists():
         card = card_of(identity)
-        write_whole(folder / CARD, lambda part: part.write_text(card))
+        write_atomically(folder / CARD, lambda part: part.write_text(card))
 
 
 def located(name: str | os.PathLike[str]) -> Path:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rightly.classifiers.sources import needed
+from rightly.optional import require
 
 IR_VERSION = 10  # of the file format; onnxruntime reads it from 1.18 on
 
@@ -12,7 +12,7 @@ def bare(model: Any, opset: int) -> Any:
     """The model without its maker's notes, at one version of the operators and of the format."""
     found = next(given.version for given in model.opset_import if given.domain in ("", "ai.onnx"))
     if found != opset:
-        converter = needed("onnx.version_converter")
+        converter = require("onnx.version_converter", "onnx")
         try:
             model = converter.convert_version(model, opset)
         except Exception as error:  # raised in C++, without a class of its own
@@ -45,13 +45,13 @@ def own_dimensions(model: Any, prefix: str) -> Any:
 
 def prefixed(model: Any, prefix: str) -> Any:
     """The model with names inside it that no other has; inputs and outputs keep theirs."""
-    compose = needed("onnx.compose")
+    compose = require("onnx.compose", "onnx")
     return compose.add_prefix(model, prefix, rename_inputs=False, rename_outputs=False)
 
 
 def twin(model: Any, prefix: str) -> Any:
     """A second copy, all of its names prefixed."""
-    compose = needed("onnx.compose")
+    compose = require("onnx.compose", "onnx")
     return own_dimensions(compose.add_prefix(model, prefix), prefix)
 
 
@@ -75,7 +75,7 @@ def rename(model: Any, names: Mapping[str, str]) -> None:
 
 def pass_on(model: Any, name: str, outside: str) -> None:
     """Gives a value that is wired up inside to the outside as well, under another name."""
-    helper = needed("onnx.helper")
+    helper = require("onnx.helper", "onnx")
     value = next(v for v in (*model.graph.input, *model.graph.output) if v.name == name)
     model.graph.node.append(helper.make_node("Identity", [name], [outside], name=outside))
     copy = model.graph.output.add()
@@ -85,13 +85,13 @@ def pass_on(model: Any, name: str, outside: str) -> None:
 
 def chained(first: Any, second: Any, wires: Mapping[str, str]) -> Any:
     """Both models as one: outputs of the first become inputs of the second."""
-    compose = needed("onnx.compose")
+    compose = require("onnx.compose", "onnx")
     return compose.merge_models(first, second, io_map=list(wires.items()))
 
 
 def finished(model: Any, outputs: Mapping[str, str]) -> Any:
     """The model with its outputs in this order and under these names, checked."""
-    checker = needed("onnx.checker")
+    checker = require("onnx.checker", "onnx")
     found = {value.name: value for value in model.graph.output}
     kept = [found[name] for name in outputs]
     rename(model, outputs)

@@ -18,7 +18,6 @@ import torch
 from torch import Tensor, nn
 
 from rightly.classifiers.exported import SessionBackend
-from rightly.classifiers.sources import needed
 from rightly.deployment.calibrated_classifier import CalibratedClassifier
 from rightly.deployment.onnx_compose import (
     bare,
@@ -32,6 +31,7 @@ from rightly.deployment.onnx_compose import (
     twin,
 )
 from rightly.deployment.stages import First, Front, Head, Said
+from rightly.optional import require
 from rightly.transforms.image_tensors import Images
 
 OPSET = 18  # the first that has all the views
@@ -49,10 +49,10 @@ class Looking(NamedTuple):
 
 def joined(model: CalibratedClassifier, example: Images) -> Any:
     """The ONNX model of a calibrated classifier; `example` has two images of its size."""
-    needed("onnx")
+    require("onnx", "onnx")
     with quietly():
         look = _classifier(model, example)
-        cascade = model.calibrator.decides_early and bool(model.views)
+        cascade = model.calibrator.is_cascade and bool(model.views)
         graph = (_with_budget if cascade else _of_all_views)(model, example, look)
     names = output_names(model.head)
     return finished(graph, {f"said_{name}": name for name in names})
@@ -152,7 +152,7 @@ def _classifier(model: CalibratedClassifier, example: Images) -> Looking:
 
 def _foreign(backend: SessionBackend, output: str | int | None, features: bool) -> Looking:
     """Somebody's ONNX classifier, brought to our version of the operators."""
-    onnx = needed("onnx")
+    onnx = require("onnx", "onnx")
     if backend.batch_size is not None:
         raise ValueError(
             f"{backend.file} must take batches of any size, but it is made for {backend.batch_size}"
@@ -166,7 +166,7 @@ def _foreign(backend: SessionBackend, output: str | int | None, features: bool) 
     kept = [logits, *(["features"] if features else [])]
     for value in [value for value in model.graph.output if value.name not in kept]:
         model.graph.output.remove(value)
-    compose = needed("onnx.compose")
+    compose = require("onnx.compose", "onnx")
     model = own_dimensions(compose.add_prefix(bare(model, OPSET), "look_"), "look_")
     return Looking(model, f"look_{backend.input}", *(f"look_{name}" for name in kept))
 

@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Float, UInt8
 
 from rightly.classifiers import Preprocessing
-from rightly.classifiers.sources import needed
 from rightly.deployment.metadata import checked_identity
 from rightly.deployment.outputs import Verdicts
+from rightly.optional import require
 
 KEY = "rightly"  # the entry of a file's metadata that says who it is
 PROGRAM_NOTE = "rightly.json"  # the same inside a .pt2 file
@@ -76,7 +76,7 @@ class DeployedGraph(Deployed):
     """An ONNX file in onnxruntime."""
 
     def __init__(self, model: Path | bytes, threads: int = 0) -> None:
-        runtime = needed("onnxruntime")
+        runtime = require("onnxruntime", "onnx")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = threads
         name = model if isinstance(model, Path) else "the graph"

@@ -96,7 +96,7 @@ class First(nn.Module):
         self.calibrator = calibrator
 
     def forward(self, logits: Tensor) -> Tensor:
-        asked = self.calibrator.undecided(Predictions.unchecked(logits))
+        asked = self.calibrator.needs_views(Predictions.unchecked(logits))
         return asked.nonzero().squeeze(-1)
 
 

@@ -5,13 +5,14 @@ from typing import Any
 
 from rightly.calibrators import CALIBRATORS, Calibrator, calibrator, method, takes
 from rightly.evaluation.results import SIGNIFICANT, Bootstrap, Key, with_intervals
-from rightly.evaluation.results import Row as Row
-from rightly.evaluation.results import over_classifiers as over_classifiers
+from rightly.evaluation.results import Result as Result
+from rightly.evaluation.results import mean_ranks as mean_ranks
 from rightly.metrics import METRICS, Metric
 from rightly.metrics import bootstrap as intervals
-from rightly.metrics.resampled import Scored
+from rightly.metrics.resampled import Outcomes
 from rightly.predictions import Predictions, checked_labels
-from rightly.shapes import AnyArray, Labels
+from rightly.shapes import AnyArray
+from rightly.tensor_shapes import Labels
 
 TABLE_METRICS = ("ece", "brier", "ks", "auroc")  # the columns of the paper's tables
 
@@ -31,13 +32,13 @@ def measure(
 
 def scored(
     fitted: Calibrator, predictions: Predictions, labels: AnyArray, metrics: Sequence[str]
-) -> Scored:
+) -> Outcomes:
     """What a fitted calibrator says about one test set, as far as these metrics look at it."""
     known = checked_labels(labels, predictions)
     probabilities = None
     if any(metric(name).takes == "probabilities" for name in metrics):
         probabilities = fitted.probabilities(predictions).double().cpu().numpy()
-    return Scored(
+    return Outcomes(
         fitted.confidence(predictions).cpu().numpy(),
         predictions.correct(known).cpu().numpy(),
         probabilities,
@@ -45,7 +46,7 @@ def scored(
     )
 
 
-def values_of(said: Scored, metrics: Sequence[str]) -> dict[str, float]:
+def values_of(said: Outcomes, metrics: Sequence[str]) -> dict[str, float]:
     """The chosen metrics of what was said."""
     return {
         name: metric(name).measure(said.confidence, said.correct)
@@ -64,7 +65,7 @@ def compare(
     seeds: int = 1,
     announce: Announce = lambda message: None,
     bootstrap: Bootstrap | None = None,
-) -> list[Row]:
+) -> list[Result]:
     """Fits every method on the calibration data and measures it on every test set.
 
     Methods that draw nothing at random are fitted once and count for every seed. Without
@@ -77,7 +78,7 @@ def compare(
         metric(name)
     chosen = tuple(methods) if methods is not None else runnable(predictions, tests)
     judge = None if bootstrap is None else _Judge(bootstrap, chosen, tests, metrics)
-    rows: list[Row] = []
+    rows: list[Result] = []
     for name in chosen:
         for seed in range(seeds):
             if seed and not is_random(name):
@@ -88,7 +89,7 @@ def compare(
             for dataset, (test, truth) in tests.items():
                 said = scored(fitted, test, truth, metrics)
                 values = values_of(said, metrics)
-                rows += [Row(name, dataset, key, value, seed) for key, value in values.items()]
+                rows += [Result(name, dataset, key, value, seed) for key, value in values.items()]
                 if judge is not None:
                     judge.look(name, dataset, said)
     return rows if judge is None else judge.judged(rows)
@@ -109,7 +110,7 @@ class _Judge:
         self.values: dict[Key, list[intervals.Values]] = {}
         self.floors: dict[tuple[str, str], intervals.NoiseFloor] = {}
 
-    def look(self, name: str, dataset: str, said: Scored) -> None:
+    def look(self, name: str, dataset: str, said: Outcomes) -> None:
         found = intervals.replicates(said, self.metrics, self.resamples[dataset])
         for metric, values in found.items():
             self.values.setdefault((name, dataset, metric), []).append(values)
@@ -118,7 +119,7 @@ class _Judge:
                 said.confidence, self.bootstrap.resamples, self.bootstrap.seed
             )
 
-    def judged(self, rows: Sequence[Row]) -> list[Row]:
+    def judged(self, rows: Sequence[Result]) -> list[Result]:
         return with_intervals(rows, self.values, self.floors, self.reference)
 
 
@@ -134,13 +135,13 @@ def before_and_after(
     predictions: Predictions,
     labels: AnyArray,
     bootstrap: Bootstrap | None = None,
-) -> tuple[dict[str, Row], dict[str, Row], dict[str, Row]]:
+) -> tuple[dict[str, Result], dict[str, Result], dict[str, Result]]:
     """Every metric of the classifier's own confidence, of the calibrated one, and the change."""
     own = uncalibrated(predictions, labels)
     names, metrics = ("before", "after"), tuple(METRICS)
     said = [scored(one, predictions, labels, metrics) for one in (own, fitted)]
     rows = [
-        Row(name, dataset, key, value, 0)
+        Result(name, dataset, key, value, 0)
         for name, one in zip(names, said, strict=True)
         for key, value in values_of(one, metrics).items()
     ]
@@ -158,7 +159,7 @@ def before_and_after(
     change = {}
     for key in metrics:
         value = after[key].value - before[key].value
-        row = Row("change", dataset, key, value, 0)
+        row = Result("change", dataset, key, value, 0)
         if resampled:
             ends = intervals.interval(value, resampled[key][1] - resampled[key][0])
             row = row._replace(low=ends.low, high=ends.high, p=after[key].p)

@@ -29,7 +29,7 @@ CANDIDATES = (
     "rightly",
 )
 FOLDS = 4
-CAUTION = 0.5
+EXPECTED_SHIFT = 0.5
 
 Announce = Callable[[str], object]
 
@@ -60,17 +60,17 @@ def choose(
     labels: AnyArray,
     candidates: Sequence[str] = CANDIDATES,
     *,
-    caution: float = CAUTION,
+    expected_shift: float = EXPECTED_SHIFT,
     folds: int = FOLDS,
     announce: Announce = lambda message: None,
 ) -> Choice:
     """Compares candidates, given from the simplest on, by cross-validation on calibration data.
 
-    `caution` is the weight of shifted images in the comparison, where there are any, and in the
+    `expected_shift` is the weight of shifted images in the comparison, where there are any, and in the
     candidates that know it. Candidates whose inputs are missing are left out.
     """
-    if not 0 <= caution <= 1:
-        raise ValueError(f"caution must lie between 0 and 1, got {caution}")
+    if not 0 <= expected_shift <= 1:
+        raise ValueError(f"expected_shift must lie between 0 and 1, got {expected_shift}")
     if not 2 <= folds <= len(predictions):
         raise ValueError(f"folds must be between 2 and the number of samples, got {folds}")
     known = checked_labels(labels, predictions)
@@ -87,7 +87,9 @@ def choose(
     losses = {}
     for name in able:
         announce(name)
-        options: dict[str, Any] = {"caution": caution} if takes(name, "caution") else {}
+        options: dict[str, Any] = (
+            {"expected_shift": expected_shift} if takes(name, "expected_shift") else {}
+        )
         confidence = torch.zeros(len(predictions), dtype=torch.float64)
         for out in range(folds):
             seen = (fold != out) & ((kind == 0) | (kind % folds != out))
@@ -97,11 +99,11 @@ def choose(
                 confidence[judged.cpu()] = fitted.confidence(predictions[judged]).cpu()
         squares = (confidence - (predictions.classes == known).double().cpu()).square()
         losses[name] = squares[judging.cpu()].numpy()
-    return _chosen(losses, kind[judging].cpu().numpy(), caution)
+    return _chosen(losses, kind[judging].cpu().numpy(), expected_shift)
 
 
-def _chosen(losses: dict[str, np.ndarray], kind: np.ndarray, caution: float) -> Choice:
-    parts = _parts(kind, caution)
+def _chosen(losses: dict[str, np.ndarray], kind: np.ndarray, expected_shift: float) -> Choice:
+    parts = _parts(kind, expected_shift)
     means = {name: _mean(loss, parts) for name, loss in losses.items()}
     best = min(means, key=lambda name: means[name])
     shifted = [rows for rows, _ in parts[1:]]
@@ -122,14 +124,14 @@ def _chosen(losses: dict[str, np.ndarray], kind: np.ndarray, caution: float) -> 
     return Choice(chosen.method, _reason(chosen, best), tuple(judged))
 
 
-def _parts(kind: np.ndarray, caution: float) -> list[tuple[np.ndarray, float]]:
+def _parts(kind: np.ndarray, expected_shift: float) -> list[tuple[np.ndarray, float]]:
     """Rows that judge together, and their weight: the images as they are, then each shift."""
     values = [value for value in np.unique(kind).tolist() if value]
     if not values:
         return [(kind == 0, 1.0)]
     return [
-        (kind == 0, 1 - caution),
-        *((kind == value, caution / len(values)) for value in values),
+        (kind == 0, 1 - expected_shift),
+        *((kind == value, expected_shift / len(values)) for value in values),
     ]
 
 

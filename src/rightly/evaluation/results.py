@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from rightly.atomic_write import write_whole
+from rightly.atomic_write import write_atomically
 from rightly.metrics import METRICS
 from rightly.metrics.bootstrap import (
     Interval,
@@ -27,7 +27,7 @@ T = TypeVar("T")
 Key = tuple[str, str, str]  # calibrator, dataset, metric
 
 
-class Row(NamedTuple):
+class Result(NamedTuple):
     """One measured value, with what resampling the test set says about it.
 
     Interval and p values are of the mean over seeds, and so the same for each seed. `p` compares
@@ -58,11 +58,11 @@ class Bootstrap:
 
 
 def with_intervals(
-    rows: Sequence[Row],
+    rows: Sequence[Result],
     resampled: Mapping[Key, Sequence[Values]],
     floors: Mapping[tuple[str, str], NoiseFloor],
     reference: str,
-) -> list[Row]:
+) -> list[Result]:
     """The rows with intervals and tests, from each one's values on the same resamples."""
     values: dict[Key, list[float]] = {}
     for row in rows:
@@ -98,7 +98,7 @@ def with_intervals(
 
 
 @dataclass(frozen=True)
-class Standing:
+class MethodRank:
     """A calibrator over several classifiers; ranks count from 1, and ties share their mean."""
 
     calibrator: str
@@ -108,13 +108,13 @@ class Standing:
     rank: Mapping[str, float]  # mean rank in each metric
 
 
-def over_classifiers(rows: Mapping[str, Sequence[Row]]) -> list[Standing]:
+def mean_ranks(rows: Mapping[str, Sequence[Result]]) -> list[MethodRank]:
     """Mean, spread and mean rank of the calibrators that every classifier has, best rank first.
 
     `rows` maps a classifier's name to what `compare` gave for it.
     """
     if not rows:
-        raise ValueError("over_classifiers needs the rows of at least one classifier, got none")
+        raise ValueError("mean_ranks needs the rows of at least one classifier, got none")
     columns = {name: _cells(found) for name, found in rows.items()}
     wanted = unique(key[1:] for cells in columns.values() for key in cells)
     names = [
@@ -145,8 +145,8 @@ def over_classifiers(rows: Mapping[str, Sequence[Row]]) -> list[Standing]:
         m: [i for i, (_, metric) in enumerate(wanted) if metric == m]
         for m in unique(x[1] for x in wanted)
     }
-    standings = [
-        Standing(
+    ranks_of_methods = [
+        MethodRank(
             name,
             _mean(ranks[:, :, k]),
             {m: float(values[:, at, k].mean()) for m, at in of.items()},
@@ -155,10 +155,10 @@ def over_classifiers(rows: Mapping[str, Sequence[Row]]) -> list[Standing]:
         )
         for k, name in enumerate(names)
     ]
-    return sorted(standings, key=lambda one: (math.isnan(one.mean_rank), one.mean_rank))
+    return sorted(ranks_of_methods, key=lambda one: (math.isnan(one.mean_rank), one.mean_rank))
 
 
-def _cells(rows: Sequence[Row]) -> dict[Key, float]:
+def _cells(rows: Sequence[Result]) -> dict[Key, float]:
     """The mean over seeds of each calibrator, test set and metric."""
     values: dict[Key, list[float]] = {}
     for row in rows:
@@ -184,7 +184,7 @@ def _spread(values: np.ndarray) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else math.nan
 
 
-def write_json(path: Path, rows: Sequence[Row], bootstrap: Bootstrap | None = None) -> None:
+def write_json(path: Path, rows: Sequence[Result], bootstrap: Bootstrap | None = None) -> None:
     """Writes rows for machines; what is not known is null."""
     plain = [
         {
@@ -195,10 +195,10 @@ def write_json(path: Path, rows: Sequence[Row], bootstrap: Bootstrap | None = No
     ]
     told = {"rows": plain, "bootstrap": None if bootstrap is None else vars(bootstrap)}
     text = json.dumps(told, indent=1) + "\n"
-    write_whole(path, lambda part: part.write_text(text))
+    write_atomically(path, lambda part: part.write_text(text))
 
 
-def read_json(path: Path) -> list[Row]:
+def read_json(path: Path) -> list[Result]:
     """Rows that `write_json` wrote."""
     try:
         return [_row(plain) for plain in json.loads(path.read_text())["rows"]]
@@ -208,11 +208,11 @@ def read_json(path: Path) -> list[Row]:
         ) from error
 
 
-def _row(plain: Mapping[str, Any]) -> Row:
+def _row(plain: Mapping[str, Any]) -> Result:
     known: dict[str, Any] = {
         key: math.nan if value is None else value for key, value in plain.items()
     }
-    return Row(**known)
+    return Result(**known)
 
 
 def unique(items: Iterable[T]) -> list[T]:

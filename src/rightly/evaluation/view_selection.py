@@ -17,12 +17,13 @@ from rightly.calibrators.correctness_logistic.two_stage_fit import (
     HELD_BACK,
     LEAST_HELD_BACK,
 )
-from rightly.calibrators.evidence import Looks, looks_at
+from rightly.calibrators.evidence import ViewLogOdds, view_log_odds
 from rightly.calibrators.solvers.optimise import one_thread
-from rightly.calibrators.solvers.ridge_logistic import Rows, stretch, weigh
-from rightly.calibrators.temperature_scaling import likeliest_inverse_temperature
+from rightly.calibrators.solvers.ridge_logistic import Rows, fit_platt, fit_ridge_logistic
+from rightly.calibrators.temperature_scaling import nll_inverse_temperature
 from rightly.predictions import Predictions, checked_labels
-from rightly.shapes import AnyArray, Labels, PerSampleBool
+from rightly.shapes import AnyArray
+from rightly.tensor_shapes import Labels, PerSampleBool
 
 FOLDS = 4
 DRAWS = 1000
@@ -109,10 +110,10 @@ class _Judge:
         plain = predictions.unshifted()
         if not plain.any():
             raise ValueError("shift must be 0 for some rows, but every row is shifted")
-        inverse = likeliest_inverse_temperature(predictions[plain].logits, known[plain])
+        inverse = nll_inverse_temperature(predictions[plain].logits, known[plain])
         self.names = predictions.view_names
         self.class_count = predictions.class_count
-        self.looks = Looks(*(x.cpu() for x in looks_at(predictions, 1 / inverse)))
+        self.looks = ViewLogOdds(*(x.cpu() for x in view_log_odds(predictions, 1 / inverse)))
         self.classes: Labels = predictions.classes.cpu()
         self.correct: PerSampleBool = self.classes == known.cpu()
         self.image = image_numbers(predictions).cpu()
@@ -153,9 +154,9 @@ class _Judge:
                 )
                 scale = max(HELD_BACK * int((~out).sum()), LEAST_HELD_BACK)
                 held_back = torch.full((evidence.shape[1],), scale, dtype=torch.float64)
-                weighed = weigh(some, held_back, CLASS_HELD_BACK, self.class_count)
+                weighed = fit_ridge_logistic(some, held_back, CLASS_HELD_BACK, self.class_count)
                 score = weighed.logits(evidence, self.classes)
-                line = stretch(score[~out], some.correct, some.weight)
+                line = fit_platt(score[~out], some.correct, some.weight)
                 logits[out] = line(score[out])
         truth = self.correct.double()
         log_loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, truth)

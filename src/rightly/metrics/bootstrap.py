@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from rightly.metrics.definitions import METRICS
-from rightly.metrics.resampled import WEIGHTED, Scored, Weighted, bin_ends
+from rightly.metrics.resampled import WEIGHTED, Outcomes, Replicates, bin_ends
 from rightly.shapes import Confidence
 
 LEVEL = 0.95
@@ -57,11 +57,11 @@ def draw(
     return parts
 
 
-def replicates(scored: Scored, metrics: Sequence[str], resamples: Resamples) -> dict[str, Values]:
+def replicates(scored: Outcomes, metrics: Sequence[str], resamples: Resamples) -> dict[str, Values]:
     """The chosen metrics of every resample; those without a weighted form of the first FEW."""
     found: dict[str, list[Values]] = {name: [] for name in metrics}
     for counts in resamples:
-        weighted = Weighted(scored, counts)
+        weighted = Replicates(scored, counts)
         for name in metrics:
             if name in WEIGHTED:
                 found[name].append(WEIGHTED[name](weighted))
@@ -70,7 +70,7 @@ def replicates(scored: Scored, metrics: Sequence[str], resamples: Resamples) -> 
     return {name: np.concatenate(parts) for name, parts in found.items()}
 
 
-def _one_by_one(scored: Scored, name: str, counts: UInt8[np.ndarray, "b n"]) -> Values:
+def _one_by_one(scored: Outcomes, name: str, counts: UInt8[np.ndarray, "b n"]) -> Values:
     metric = METRICS[name]
     first, second = (
         (scored.confidence, scored.correct) if metric.takes == "confidence" else scored.distribution

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from rightly.metrics import binning
 from rightly.metrics import kernel_smoothing as smoothing
 from rightly.metrics.bootstrap import LEVEL, draw
-from rightly.metrics.resampled import Scored, Weighted, between
+from rightly.metrics.resampled import Outcomes, Replicates, between
 from rightly.metrics.validation import check_confidence
 from rightly.shapes import AnyArray
 
@@ -68,19 +68,21 @@ def smooth_reliability(
     where they go wrong. Left out is where fewer than one sample in a thousand lies within a width.
     """
     c, a = check_confidence(confidence, correct)
-    scored = Scored(c, a)
+    scored = Outcomes(c, a)
     ends = np.searchsorted(smoothing.cell_of(scored.levels), np.arange(smoothing.CELLS + 1))
-    ones = Weighted(scored, np.ones((1, len(c)), dtype=np.uint8))
+    ones = Replicates(scored, np.ones((1, len(c)), dtype=np.uint8))
     excess = between(ones.excess, ends) / ones.units[:, None]
-    width = np.clip(smoothing.own_width(excess), *WIDTHS)
+    width = np.clip(smoothing.fixed_point_bandwidth(excess), *WIDTHS)
 
-    def smoothed(w: Weighted) -> tuple[np.ndarray, np.ndarray]:
+    def smoothed(w: Replicates) -> tuple[np.ndarray, np.ndarray]:
         wide = np.repeat(width, len(w.counts))
         every, right = (smoothing.smooth(1.0 * between(x, ends), wide) for x in (w.weight, w.right))
         return every, np.clip(right / np.maximum(every, 1e-12), 0, 1)
 
     every, accuracy = smoothed(ones)
-    many = np.concatenate([smoothed(Weighted(scored, k))[1] for k in draw(len(c), resamples, seed)])
+    many = np.concatenate(
+        [smoothed(Replicates(scored, k))[1] for k in draw(len(c), resamples, seed)]
+    )
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(many, [tail, 1 - tail], axis=0)
     at = (np.arange(smoothing.CELLS) + 0.5) / smoothing.CELLS

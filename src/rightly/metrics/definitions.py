@@ -141,7 +141,7 @@ def smooth_ece(confidence: Confidence, correct: Correct) -> float:
     excess = np.bincount(
         smoothing.cell_of(confidence), weights=confidence - correct, minlength=smoothing.CELLS
     )
-    return smoothing.own_width(excess[None] / len(correct))[0]
+    return smoothing.fixed_point_bandwidth(excess[None] / len(correct))[0]
 
 
 @_of_confidence

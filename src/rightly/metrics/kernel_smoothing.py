@@ -20,7 +20,7 @@ def smooth(mass: OnGrid, width: Widths) -> OnGrid:
     return _inverse(_waves(mass), width)
 
 
-def own_width(excess: OnGrid) -> Widths:
+def fixed_point_bandwidth(excess: OnGrid) -> Widths:
     """The width at which the smoothed excess sums, in absolute value, to the width itself.
 
     Smoothing only ever lowers that sum, from the unsmoothed one down to that of all excess at

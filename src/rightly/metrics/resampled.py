@@ -27,7 +27,7 @@ Ends = Int[np.ndarray, " edges"]
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class Outcomes:
     """What a calibrator said about n samples, with what sorting them once gives."""
 
     confidence: Confidence
@@ -95,10 +95,10 @@ class Scored:
 
 
 @dataclass(frozen=True, eq=False)
-class Weighted:
+class Replicates:
     """Some resamples of what was said; the sums are of all samples up to each level."""
 
-    scored: Scored
+    scored: Outcomes
     counts: Counts
 
     @cached_property
@@ -144,7 +144,7 @@ class Weighted:
         return self.counts.astype(np.float64)
 
     def mean(self, of: Float[np.ndarray, " n"]) -> Values:
-        """Weighted mean of a number that each sample has."""
+        """Replicates mean of a number that each sample has."""
         return self.floats @ of / self.n
 
 
@@ -168,15 +168,15 @@ def _nan_if_none(x: Values) -> Values:
     return np.where(x > 0, x, np.nan)
 
 
-def ece(w: Weighted) -> Values:
+def ece(w: Replicates) -> Values:
     return abs(between(w.excess, bin_ends(w.scored.levels))).sum(-1) / w.units
 
 
-def brier(w: Weighted) -> Values:
+def brier(w: Replicates) -> Values:
     return w.mean((w.scored.confidence - w.scored.correct) ** 2)
 
 
-def ace(w: Weighted) -> Values:
+def ace(w: Replicates) -> Values:
     levels = w.scored.levels
     at = (w.n[:, None] - 1) * binning.equal_width_edges(BINS)[1:-1]
     rank = np.floor(at)
@@ -194,24 +194,24 @@ def ace(w: Weighted) -> Values:
     return abs(of_bins).sum(-1) / w.units
 
 
-def mce(w: Weighted) -> Values:
+def mce(w: Replicates) -> Values:
     ends = bin_ends(w.scored.levels)
     held = between(w.weight, ends)
     gaps = abs(between(w.excess, ends)) / np.where(held > 0, held, np.nan)
     return np.nanmax(gaps, -1) / w.scored.unit
 
 
-def ks(w: Weighted) -> Values:
+def ks(w: Replicates) -> Values:
     return np.maximum(w.excess.max(-1), -w.excess.min(-1)) / w.units
 
 
-def ks_released(w: Weighted) -> Values:
+def ks_released(w: Replicates) -> Values:
     c, correct = w.scored.confidence, w.scored.correct
     on_wrong, missing_on_right = w.mean(c * ~correct), w.mean((1 - c) * correct)
     return np.maximum(on_wrong, missing_on_right - on_wrong)
 
 
-def auroc(w: Weighted) -> Values:
+def auroc(w: Replicates) -> Values:
     some = w.scored.with_wrong
     wrong = steps(w.wrong[:, some])
     right_below = np.where(some > 0, w.right[:, some - 1], 0)
@@ -219,23 +219,23 @@ def auroc(w: Weighted) -> Values:
     return (wrong * right_above).sum(-1) / _nan_if_none(1.0 * w.right[:, -1] * w.wrong[:, -1])
 
 
-def nll(w: Weighted) -> Values:
+def nll(w: Replicates) -> Values:
     return w.mean(-np.log(np.clip(w.scored.of_true, np.finfo(np.float64).eps, 1)))
 
 
-def classwise_ece(w: Weighted) -> Values:
+def classwise_ece(w: Replicates) -> Values:
     lowest, above = w.scored.by_class_and_bin
     gaps = abs(w.floats @ lowest).sum(-1) + abs(above @ w.floats.T).sum(0)
     return gaps / (w.n * lowest.shape[1])
 
 
-def smooth_ece(w: Weighted) -> Values:
+def smooth_ece(w: Replicates) -> Values:
     cells = smoothing.cell_of(w.scored.levels)
     ends = np.searchsorted(cells, np.arange(smoothing.CELLS + 1))
-    return smoothing.own_width(between(w.excess, ends) / w.units[:, None])
+    return smoothing.fixed_point_bandwidth(between(w.excess, ends) / w.units[:, None])
 
 
-def aurc(w: Weighted) -> Values:
+def aurc(w: Replicates) -> Values:
     # A sample that is wrong and has k more confident ones raises the error rate among the first
     # k + 1, k + 2, ... n by 1 / (k + 1), 1 / (k + 2), ... 1 / n.
     n = w.counts.shape[-1]
@@ -249,7 +249,7 @@ def aurc(w: Weighted) -> Values:
     return (rate * (total[after] - total[first])).sum(-1) / w.n
 
 
-def confidence_gap(w: Weighted) -> Values:
+def confidence_gap(w: Replicates) -> Values:
     c, correct = w.scored.confidence, w.scored.correct
     wrong, right = (
         w.mean(c * side) / _nan_if_none(w.mean(1.0 * side)) for side in (~correct, correct)
@@ -257,13 +257,13 @@ def confidence_gap(w: Weighted) -> Values:
     return wrong - right
 
 
-def narrowly_wrong(w: Weighted) -> Values:
+def narrowly_wrong(w: Replicates) -> Values:
     p, labels = w.scored.distribution
     near = w.scored.of_true > 0.5 * p.max(-1)
     return w.mean(1.0 * (near & (p.argmax(-1) != labels)))
 
 
-WEIGHTED: Mapping[str, Callable[[Weighted], Values]] = {
+WEIGHTED: Mapping[str, Callable[[Replicates], Values]] = {
     "ece": ece,
     "brier": brier,
     "ace": ace,

@@ -6,7 +6,8 @@ from typing import Any
 
 from rightly.predictions import npz, parquet
 from rightly.predictions.predictions import Predictions
-from rightly.shapes import AnyArray, Labels
+from rightly.shapes import AnyArray
+from rightly.tensor_shapes import Labels
 
 
 def load(path: str | os.PathLike[str]) -> tuple[Predictions, Labels | None]:

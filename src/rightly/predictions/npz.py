@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rightly.atomic_write import write_whole
+from rightly.atomic_write import write_atomically
 from rightly.predictions.predictions import Predictions, checked_labels
-from rightly.shapes import AnyArray, Labels
+from rightly.shapes import AnyArray
+from rightly.tensor_shapes import Labels
 
 ARRAYS = ("logits", "view_logits", "features", "shift")
 NAMES = ("view_names", "class_names", "shift_names")
@@ -49,7 +50,7 @@ def write(path: Path, predictions: Predictions, labels: AnyArray | None) -> None
             arrays[name] = np.array(getattr(predictions, name))
     if labels is not None:
         arrays["labels"] = checked_labels(labels, predictions).cpu().numpy()
-    write_whole(path, lambda part: _write_npz(part, arrays))
+    write_atomically(path, lambda part: _write_npz(part, arrays))
 
 
 def _write_npz(path: Path, arrays: dict[str, Any]) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from rightly.atomic_write import write_whole
+from rightly.atomic_write import write_atomically
 from rightly.predictions.predictions import Predictions, checked_labels
-from rightly.shapes import Labels
+from rightly.tensor_shapes import Labels
 
 VERSION = 1
 SHARDS = "part-*.parquet"  # and nothing beside them: polars refuses a folder with other files
@@ -96,7 +96,7 @@ class Store:
             )
 
         try:
-            write_whole(self.shard(k), write)
+            write_atomically(self.shard(k), write)
         except OSError as error:
             raise OSError(
                 f"cannot write {self.shard(k)}: {error}; what was collected before is kept: "

@@ -20,15 +20,8 @@ from rightly.predictions.validation import (
     row_index,
     tensor_of,
 )
-from rightly.shapes import (
-    AnyArray,
-    Features,
-    Labels,
-    Logits,
-    PerSample,
-    PerSampleBool,
-    ViewLogits,
-)
+from rightly.shapes import AnyArray
+from rightly.tensor_shapes import Features, Labels, Logits, PerSample, PerSampleBool, ViewLogits
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rightly.shapes import AnyArray, Features, Labels, Logits, ViewLogits
+from rightly.shapes import AnyArray
+from rightly.tensor_shapes import Features, Labels, Logits, ViewLogits
 
 # Rows that sum to 1 this closely, all of them, are probabilities; float16 ones miss 1 by 1e-3.
 SUM_TOLERANCE = 5e-3

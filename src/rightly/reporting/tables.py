@@ -9,13 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from rightly.calibrators import CALIBRATORS
-from rightly.evaluation.measurement import Row, metric
+from rightly.evaluation.measurement import Result, metric
 from rightly.metrics import METRICS
 
 IN_NATURAL_UNITS = ("nll",)  # every other metric is a share and printed times 100
 
 
-def comparison(rows: Sequence[Row], datasets: Sequence[str] | None = None) -> Group:
+def comparison(rows: Sequence[Result], datasets: Sequence[str] | None = None) -> Group:
     """Rows are calibrators, columns are metrics per test set; the best of each column is bold."""
     sets = list(datasets) if datasets is not None else _unique(row.dataset for row in rows)
     calibrators = _unique(row.calibrator for row in rows)
@@ -42,7 +42,7 @@ def comparison(rows: Sequence[Row], datasets: Sequence[str] | None = None) -> Gr
     return Group(titles, table)
 
 
-def print_comparison(rows: Sequence[Row], console: Console) -> None:
+def print_comparison(rows: Sequence[Result], console: Console) -> None:
     """One wide table, or one a test set where the terminal is too narrow."""
     wide = comparison(rows)
     needed = console.measure(wide, options=console.options.update(max_width=10_000)).maximum

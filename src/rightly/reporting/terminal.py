@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rightly.evaluation.results import SIGNIFICANT, Bootstrap, Row, Standing, unique
+from rightly.evaluation.results import SIGNIFICANT, Bootstrap, MethodRank, Result, unique
 from rightly.metrics import METRICS
 from rightly.reporting.tables import IN_NATURAL_UNITS, heading_of
 
@@ -16,7 +16,7 @@ BETTER, WORSE, ALIKE, REFERENCE, WITHIN_NOISE = "▲", "▼", "·", "◆", "°"
 
 
 def print_verdicts(
-    rows: Sequence[Row], console: Console, reference: str, bootstrap: Bootstrap
+    rows: Sequence[Result], console: Console, reference: str, bootstrap: Bootstrap
 ) -> None:
     """One table a test set, and below it what it shows, in words."""
     for dataset in unique(row.dataset for row in rows):
@@ -41,9 +41,9 @@ def legend(reference: str, bootstrap: Bootstrap) -> str:
     )
 
 
-def verdict(row: Row, reference: Row | float) -> str:
+def verdict(row: Result, reference: Result | float) -> str:
     """The mark of a value beside that of the reference."""
-    base = reference.value if isinstance(reference, Row) else reference
+    base = reference.value if isinstance(reference, Result) else reference
     if math.isnan(row.p_holm):
         return " "
     if row.p_holm > SIGNIFICANT or row.value == base:
@@ -52,7 +52,7 @@ def verdict(row: Row, reference: Row | float) -> str:
     return BETTER if (row.value < base) == lower else WORSE
 
 
-def words(rows: Sequence[Row], reference: str) -> list[str]:
+def words(rows: Sequence[Result], reference: str) -> list[str]:
     """For each metric, how many are better, worse, or cannot be told from the reference."""
     lines = []
     for metric in unique(row.metric for row in rows):
@@ -71,7 +71,7 @@ def words(rows: Sequence[Row], reference: str) -> list[str]:
     return lines
 
 
-def _marks(rows: Sequence[Row], reference: str) -> dict[str, str]:
+def _marks(rows: Sequence[Result], reference: str) -> dict[str, str]:
     """The mark of each calibrator but the reference, by its mean over seeds."""
     means = _means(rows)
     base = means.pop(reference, None)
@@ -81,7 +81,7 @@ def _marks(rows: Sequence[Row], reference: str) -> dict[str, str]:
     return {name: mark for name, mark in marks.items() if mark != " "}
 
 
-def _means(rows: Sequence[Row]) -> dict[str, Row]:
+def _means(rows: Sequence[Result]) -> dict[str, Result]:
     return {
         name: found[0]._replace(value=float(np.mean([row.value for row in found])))
         for name in unique(row.calibrator for row in rows)
@@ -89,7 +89,7 @@ def _means(rows: Sequence[Row]) -> dict[str, Row]:
     }
 
 
-def _fitting(rows: Sequence[Row], reference: str, console: Console) -> list[Table]:
+def _fitting(rows: Sequence[Result], reference: str, console: Console) -> list[Table]:
     """All metrics in one table, or in as many as the terminal's width asks for."""
     metrics = unique(row.metric for row in rows)
     wide = _table(rows, metrics, reference)
@@ -107,7 +107,7 @@ def _fitting(rows: Sequence[Row], reference: str, console: Console) -> list[Tabl
     return tables
 
 
-def _table(rows: Sequence[Row], metrics: Sequence[str], reference: str) -> Table:
+def _table(rows: Sequence[Result], metrics: Sequence[str], reference: str) -> Table:
     table = Table(
         box=None, header_style="bold", pad_edge=False, padding=(0, 1), collapse_padding=True
     )
@@ -128,7 +128,7 @@ def _table(rows: Sequence[Row], metrics: Sequence[str], reference: str) -> Table
     return table
 
 
-def _pair(row: Row, base: float, seeds: Sequence[float], is_reference: bool) -> list[Text]:
+def _pair(row: Result, base: float, seeds: Sequence[float], is_reference: bool) -> list[Text]:
     """The value with its mark, and its interval."""
     if math.isnan(row.value):
         return [Text("n/a  ", style="dim"), Text("")]
@@ -142,7 +142,7 @@ def _pair(row: Row, base: float, seeds: Sequence[float], is_reference: bool) -> 
     return [Text(f"{text} {mark}", style=style), Text(f"{span(row)} ")]
 
 
-def span(row: Row) -> str:
+def span(row: Result) -> str:
     """The interval of a value, in the units it is printed in."""
     if math.isnan(row.low):
         return ""
@@ -156,7 +156,7 @@ def scale_of(metric: str) -> tuple[int, int]:
     return (1, 3) if metric in IN_NATURAL_UNITS else (100, 2)
 
 
-def _floor(rows: Sequence[Row], reference: str) -> list[str]:
+def _floor(rows: Sequence[Result], reference: str) -> list[str]:
     return [
         f"ece noise floor: perfectly calibrated, {reference} would score {100 * row.floor:.2f} on "
         f"average and below {100 * row.floor_high:.2f} 95 times in 100; {WITHIN_NOISE} marks "
@@ -167,7 +167,7 @@ def _floor(rows: Sequence[Row], reference: str) -> list[str]:
 
 
 def before_and_after(
-    before: Mapping[str, Row], after: Mapping[str, Row], differences: Mapping[str, Row]
+    before: Mapping[str, Result], after: Mapping[str, Result], differences: Mapping[str, Result]
 ) -> Table:
     """One row a metric: the classifier's own confidence, the calibrated one, and what changed."""
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
@@ -191,20 +191,20 @@ def before_and_after(
     return table
 
 
-def _plain(row: Row) -> str:
+def _plain(row: Result) -> str:
     factor, digits = scale_of(row.metric)
     return "n/a" if math.isnan(row.value) else f"{factor * row.value:.{digits}f}"
 
 
-def standings_table(standings: Sequence[Standing]) -> Table:
+def rank_table(ranks_of_methods: Sequence[MethodRank]) -> Table:
     """Calibrators over several classifiers, best mean rank first."""
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
     table.add_column("calibrator", no_wrap=True)
     table.add_column("mean rank", justify="right", no_wrap=True)
-    metrics = list(standings[0].mean)
+    metrics = list(ranks_of_methods[0].mean)
     for metric in metrics:
         table.add_column(heading_of(metric), justify="right", no_wrap=True)
-    for one in standings:
+    for one in ranks_of_methods:
         cells = []
         for metric in metrics:
             factor, digits = scale_of(metric)

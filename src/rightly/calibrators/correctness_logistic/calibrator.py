@@ -25,29 +25,29 @@ from torch import Tensor
 
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.correctness_logistic.pseudo_shifted import image_numbers
-from rightly.calibrators.correctness_logistic.random_features import HiddenUnits
+from rightly.calibrators.correctness_logistic.random_features import RandomFeatures
 from rightly.calibrators.correctness_logistic.two_stage_fit import (
-    Problem,
     Samples,
+    TwoStageFit,
     columns_of,
     held_back_of,
 )
 from rightly.calibrators.evidence import Neighbours, correctness_evidence
 from rightly.calibrators.solvers.optimise import one_thread
 from rightly.calibrators.solvers.ridge_logistic import Solution
-from rightly.calibrators.temperature_scaling import likeliest_inverse_temperature
+from rightly.calibrators.temperature_scaling import nll_inverse_temperature
 from rightly.predictions import Predictions
-from rightly.shapes import Labels, PerSample
+from rightly.tensor_shapes import Labels, PerSample
 
 UNITS = 256
 FEW_KINDS = 4  # of shifts: fewer teach hidden units those alone
 
 
 @final
-class WeighedEvidence(Calibrator):
+class CorrectnessLogistic(Calibrator):
     """Logistic in evidence of correctness, fitted with shift in mind.
 
-    `caution` says how much shift to expect: at 0 only the images as they are count, at 1 only
+    `expected_shift` says how much shift to expect: at 0 only the images as they are count, at 1 only
     what stands for shifted ones, which lowers confidence and costs accuracy in distribution.
     Without views and without rehearsal rows there is nothing to be cautious by. With `neighbours`,
     so many calibration samples are kept, and whether a sample's features lie among those of its
@@ -68,29 +68,31 @@ class WeighedEvidence(Calibrator):
     near_features: Tensor
     near_classes: Tensor
 
-    def __init__(self, caution: float = 0.5, neighbours: int = 0) -> None:
+    def __init__(self, expected_shift: float = 0.5, neighbours: int = 0) -> None:
         super().__init__()
-        if not 0 <= caution <= 1:
-            raise ValueError(f"caution must lie between 0, no shift expected, and 1, got {caution}")
+        if not 0 <= expected_shift <= 1:
+            raise ValueError(
+                f"expected_shift must lie between 0, no shift expected, and 1, got {expected_shift}"
+            )
         if neighbours < 0:
             raise ValueError(
                 f"neighbours must be 0, for none, or how many to keep, got {neighbours}"
             )
-        self.caution = caution
+        self.expected_shift = expected_shift
         self.neighbours = neighbours
         self.needs = ("features",) if neighbours else ()
 
     def _fit(self, predictions: Predictions, labels: Labels) -> None:
         plain, device = predictions.unshifted(), labels.device
         images, truth = predictions[plain], labels[plain]
-        if not self.caution:
+        if not self.expected_shift:
             predictions, labels = images, truth  # nothing else is to count
-        inverse = likeliest_inverse_temperature(images.logits, truth)
+        inverse = nll_inverse_temperature(images.logits, truth)
         neighbours = self._kept(predictions, labels)
         samples = Samples.of(predictions, labels, 1 / inverse, neighbours)
-        units = HiddenUnits.drawn(samples.columns[samples.kind == 0], UNITS)
+        units = RandomFeatures.drawn(samples.columns[samples.kind == 0], UNITS)
         held_back = held_back_of(images, truth, bool(self.neighbours))
-        problem = Problem(self.caution, held_back, units, predictions.class_count)
+        problem = TwoStageFit(self.expected_shift, held_back, units, predictions.class_count)
         curved = len(samples.kinds()) >= FEW_KINDS
         with one_thread():
             share = problem.best_share(samples)
@@ -123,20 +125,22 @@ class WeighedEvidence(Calibrator):
 
     def _confidence(self, predictions: Predictions) -> PerSample:
         temperature, width = self.inverse.reciprocal(), self.directions.shape[0]
-        nearness = None
+        log_distance_ratio = None
         if self.neighbours:
             assert predictions.features is not None
             neighbours = Neighbours(self.near_features, self.near_classes)
-            nearness = neighbours.nearness(predictions.features, predictions.classes)
+            log_distance_ratio = neighbours.log_distance_ratio(
+                predictions.features, predictions.classes
+            )
         if width:
-            columns = columns_of(predictions, temperature, nearness)
+            columns = columns_of(predictions, temperature, log_distance_ratio)
             if columns.shape[1] != width:  # fitted without views, it can make nothing of them
                 bare = Predictions.unchecked(predictions.logits)
-                columns = columns_of(bare, temperature, nearness)
-            units = HiddenUnits(self.centre, self.spread, self.directions, self.starts)
+                columns = columns_of(bare, temperature, log_distance_ratio)
+            units = RandomFeatures(self.centre, self.spread, self.directions, self.starts)
             evidence = units(columns)
         else:
-            evidence = correctness_evidence(predictions, temperature, nearness)
+            evidence = correctness_evidence(predictions, temperature, log_distance_ratio)
             evidence = evidence[:, : self.weights.shape[0]]  # fitted without views: none of these
         solution = Solution(self.bias, self.weights, self.offsets)
         return solution.logits(evidence, predictions.classes).sigmoid()

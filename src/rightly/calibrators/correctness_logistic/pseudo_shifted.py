@@ -4,11 +4,11 @@ import torch
 from torch import Tensor
 
 from rightly.predictions import Predictions
-from rightly.shapes import Labels
+from rightly.tensor_shapes import Labels
 from rightly.transforms.shifts import kind
 
 
-def views_as_shifted(predictions: Predictions, labels: Labels) -> Predictions:
+def pseudo_shifted(predictions: Predictions, labels: Labels) -> Predictions:
     """One view of each image in the place of the image: a shift that costs no further pass.
 
     The views take turns. What happened to a shifted image has happened to its views too, so the
@@ -22,12 +22,12 @@ def views_as_shifted(predictions: Predictions, labels: Labels) -> Predictions:
     logits = views.gather(1, turn[:, None, None].expand(-1, 1, c)).squeeze(1)
     moved = (logits - predictions.logits)[:, None]
     taken = (turn[:, None] == torch.arange(m, device=views.device))[:, :, None]
-    share = shown_too(predictions, labels).to(views)[:, None]
+    share = view_coupling(predictions, labels).to(views)[:, None]
     shifted = torch.where(taken, views, views + share * moved)
     return Predictions.unchecked(logits, view_logits=shifted, view_names=predictions.view_names)
 
 
-def shown_too(predictions: Predictions, labels: Labels) -> Tensor:
+def view_coupling(predictions: Predictions, labels: Labels) -> Tensor:
     """Per view, how much of what sets an image apart from its class it shows too: 0 to 1.
 
     The squared slope of the view's logits over the image's, both less the mean of their class.

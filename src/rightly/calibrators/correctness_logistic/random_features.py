@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rightly.shapes import Features
+from rightly.tensor_shapes import Features
 
 FAR = 4.0  # standard deviations; farther out nothing was seen, and nothing new is claimed
 SLOPE = 1.5  # how far a unit's sum typically moves when every column moves by one deviation
@@ -14,7 +14,7 @@ SEED = 0
 
 
 @dataclass(frozen=True)
-class HiddenUnits:
+class RandomFeatures:
     """Sigmoid linear units of standardised columns, in random directions, with random starts.
 
     Only their weights are fitted, by the same exact solution as all other columns: what a small
@@ -27,7 +27,7 @@ class HiddenUnits:
     starts: Tensor
 
     @staticmethod
-    def drawn(columns: Features, count: int) -> "HiddenUnits":
+    def drawn(columns: Features, count: int) -> "RandomFeatures":
         """That many, for columns of which these are typical."""
         spread, centre = torch.std_mean(columns, 0, correction=0)
         spread = torch.where(spread > 1e-9, spread, torch.ones_like(spread))
@@ -35,7 +35,7 @@ class HiddenUnits:
         generator = torch.Generator().manual_seed(SEED)
         directions = torch.randn(width, count, generator=generator, dtype=torch.float64)
         starts = torch.randn(count, generator=generator, dtype=torch.float64)
-        return HiddenUnits(
+        return RandomFeatures(
             centre,
             spread,
             (directions * (SLOPE / width**0.5)).to(columns.device),

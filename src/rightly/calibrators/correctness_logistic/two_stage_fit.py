@@ -13,19 +13,25 @@ from torch.nn import functional
 
 from rightly.calibrators.correctness_logistic.pseudo_shifted import (
     image_numbers,
+    pseudo_shifted,
     shift_kinds,
-    views_as_shifted,
 )
-from rightly.calibrators.correctness_logistic.random_features import HiddenUnits
+from rightly.calibrators.correctness_logistic.random_features import RandomFeatures
 from rightly.calibrators.evidence import (
     Neighbours,
     class_evidence,
     correctness_evidence,
     correctness_evidence_names,
 )
-from rightly.calibrators.solvers.ridge_logistic import Line, Rows, Solution, stretch, weigh
+from rightly.calibrators.solvers.ridge_logistic import (
+    Line,
+    Rows,
+    Solution,
+    fit_platt,
+    fit_ridge_logistic,
+)
 from rightly.predictions import Predictions
-from rightly.shapes import Features, Labels, PerSample, PerSampleBool
+from rightly.tensor_shapes import Features, Labels, PerSample, PerSampleBool
 
 HELD_BACK = 0.01  # of the mean loss, per squared weight of standardised evidence
 REHEARSED_HELD_BACK = 0.1  # times that: rehearsal shows what lasts
@@ -35,7 +41,7 @@ OWN = 0.1  # its own log-odds are held back least: all there is where views say 
 CLASS_HELD_BACK = 10.0  # offsets of a third of a logit are expected
 UNIT_HELD_BACK = 500.0  # in samples' worth of loss
 FEW_CLASSES = 32  # up to here hidden units see every class
-# How much shifted rows count beside the images, at caution 1/2. For weights:
+# How much shifted rows count beside the images, at expected_shift 1/2. For weights:
 VIEWS_WEIGH = 0.3
 KIND_WEIGHS = 0.1  # each kind of shift in rehearsal
 KINDS_WEIGH = (0.15, 0.25)  # all of them at most: the calibration data choose
@@ -53,10 +59,10 @@ GROUPS = 5  # kinds of shifts are left out in as many groups at most
 def columns_of(
     predictions: Predictions,
     temperature: float | Tensor,
-    nearness: PerSample | None,
+    log_distance_ratio: PerSample | None,
 ) -> Features:
     """All that hidden units see; evidence of correctness comes first."""
-    evidence = correctness_evidence(predictions, temperature, nearness)
+    evidence = correctness_evidence(predictions, temperature, log_distance_ratio)
     if predictions.class_count > FEW_CLASSES:
         return evidence
     return torch.cat([evidence, class_evidence(predictions, temperature)], 1)
@@ -80,17 +86,19 @@ class Samples:
         predictions: Predictions, labels: Labels, temperature: float, neighbours: Neighbours | None
     ) -> "Samples":
         kind, image = shift_kinds(predictions), image_numbers(predictions)
-        nearness = None
+        log_distance_ratio = None
         if neighbours is not None:
             assert predictions.features is not None
-            nearness = neighbours.nearness(predictions.features, predictions.classes, image)
-        parts = [(predictions, labels, kind, image, nearness)]
+            log_distance_ratio = neighbours.log_distance_ratio(
+                predictions.features, predictions.classes, image
+            )
+        parts = [(predictions, labels, kind, image, log_distance_ratio)]
         if predictions.view_logits is not None:
             plain = predictions.unshifted()
-            shifted = views_as_shifted(predictions[plain], labels[plain])
+            shifted = pseudo_shifted(predictions[plain], labels[plain])
             kind = torch.full_like(image[plain], VIEW)
             # Features of views are not known: what the image lies among goes for them too.
-            near = None if nearness is None else nearness[plain]
+            near = None if log_distance_ratio is None else log_distance_ratio[plain]
             parts.append((shifted, labels[plain], kind, image[plain], near))
         columns = [
             [columns_of(shown, temperature, near) for shown, _, _, _, near in parts],
@@ -115,12 +123,12 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Problem:
+class TwoStageFit:
     """What is fitted: weights, then slope and bias; curved with hidden units, else without."""
 
-    caution: float
+    expected_shift: float
     held_back: Tensor  # how much more than usual the weight of each column is held back
-    units: HiddenUnits
+    units: RandomFeatures
     class_count: int
 
     def fitted(self, samples: Samples, share: float, curved: bool) -> Solution:
@@ -141,18 +149,18 @@ class Problem:
             held_back = held_back * REHEARSED_HELD_BACK
         units = torch.full((seen.shape[1] - held_back.shape[0],), UNIT_HELD_BACK)
         held_back = torch.cat([held_back, units.double()])
-        return weigh(rows, held_back, CLASS_HELD_BACK, self.class_count)
+        return fit_ridge_logistic(rows, held_back, CLASS_HELD_BACK, self.class_count)
 
     def _levelled(self, samples: Samples, score: PerSample) -> Line:
         """Slope and bias from images and as many shifted ones as may be."""
-        rehearsed, even = bool(samples.kinds()), replace(self, caution=0.5)
+        rehearsed, even = bool(samples.kinds()), replace(self, expected_shift=0.5)
         plain = samples.kind == 0
         accuracy = float(samples.correct[plain].double().mean())
         allowed = (REHEARSAL_COST if rehearsed else VIEWS_COST) * min(1.0, (1 - accuracy) / OFTEN)
 
-        def at(problem: Problem, level: float) -> Line:
+        def at(problem: TwoStageFit, level: float) -> Line:
             shares = (0.0, level) if rehearsed else (level, 0.0)
-            return stretch(score, samples.correct, problem._counted(samples, *shares))
+            return fit_platt(score, samples.correct, problem._counted(samples, *shares))
 
         def costs(level: float) -> bool:
             confidence = at(even, level)(score[plain]).sigmoid().mean()
@@ -172,9 +180,9 @@ class Problem:
         kind = samples.kind
         weight = torch.zeros(kind.shape[0], dtype=torch.float64)
         for group, share in (
-            (kind == 0, 1 - self.caution),
-            (kind == VIEW, views * self.caution),
-            (kind > 0, rehearsed * self.caution),
+            (kind == 0, 1 - self.expected_shift),
+            (kind == VIEW, views * self.expected_shift),
+            (kind > 0, rehearsed * self.expected_shift),
         ):
             weight[group] = share / max(1, int(group.sum()))
         if not bool(weight.sum() > 0):
@@ -194,7 +202,9 @@ class Problem:
         groups = [kinds[first::GROUPS] for first in range(min(GROUPS, len(kinds)))]
         plain, shifted = self._judged(samples, groups)
         # Both as shares of the least there is: shifted images, with larger losses, get no more say.
-        total = (1 - self.caution) * plain / plain.min() + self.caution * shifted / shifted.min()
+        total = (
+            1 - self.expected_shift
+        ) * plain / plain.min() + self.expected_shift * shifted / shifted.min()
         return KINDS_WEIGH[int(total.argmin())]
 
     def _judged(self, samples: Samples, groups: Sequence[Sequence[int]]) -> Tensor:

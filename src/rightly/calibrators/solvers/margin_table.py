@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rightly.shapes import Features, Labels, Logits, PerSample
+from rightly.tensor_shapes import Features, Labels, Logits, PerSample
 
 CHUNK = 2**19  # entries worked on at a time: two megabytes stay in a processor's cache
 BLOCK = 1024  # samples that are compared with all others at a time
@@ -106,24 +106,24 @@ def typical_spread(logits: Logits) -> float:
 
 
 @dataclass(frozen=True)
-class Rest:
+class TopTwo:
     """The largest and second largest logit of each row, and where the largest is."""
 
     top: PerSample
     second: PerSample
     where: Labels
 
-    def take(self, rows: Tensor | slice) -> "Rest":
-        return Rest(self.top[rows], self.second[rows], self.where[rows])
+    def take(self, rows: Tensor | slice) -> "TopTwo":
+        return TopTwo(self.top[rows], self.second[rows], self.where[rows])
 
 
-def rest_of(logits: Logits) -> Rest:
+def top_two(logits: Logits) -> TopTwo:
     two = logits.topk(2)
     # topk may name another of several equal maxima than argmax; only the values are used of it.
-    return Rest(two.values[:, 0], two.values[:, 1], logits.argmax(-1))
+    return TopTwo(two.values[:, 0], two.values[:, 1], logits.argmax(-1))
 
 
-def log_rest(z: Tensor, rest: Rest, inverse: Tensor) -> tuple[Tensor, Tensor]:
+def log_sum_others(z: Tensor, rest: TopTwo, inverse: Tensor) -> tuple[Tensor, Tensor]:
     """L(b) and its derivative for one chunk, with one b a row."""
     gaps = z - rest.second[:, None]
     e = _exp(gaps * inverse[:, None]).scatter_(1, rest.where[:, None], 0)
@@ -142,7 +142,7 @@ def inverse_temperature_for(logits: Logits, confidence: PerSample) -> PerSample:
     for rows in chunks(logits):
         z = logits[rows].double()
         c = z.shape[1]
-        rest = rest_of(z)
+        rest = top_two(z)
         gap = rest.top - rest.second
         wanted = torch.logit(confidence[rows].double().clamp(0.5 / c, 1 - 1e-13))
         slope = (rest.top - z.mean(-1)) * c / (c - 1)  # at b = 0: top minus mean of the others
@@ -158,7 +158,7 @@ def inverse_temperature_for(logits: Logits, confidence: PerSample) -> PerSample:
             b = b_next
             if done:
                 break
-            value, derivative = log_rest(z, rest, b)
+            value, derivative = log_sum_others(z, rest, b)
             miss = wanted - (b * gap - value)
             slope = gap - derivative
         parts.append(torch.where(rest.top - z.mean(-1) > 0, b, torch.ones_like(b)))
@@ -192,7 +192,7 @@ def tabulate(logits: Logits, low: float, high: float) -> Table:
     per_node = math.log(2) / NODES_PER_OCTAVE
     for rows in chunks(logits):
         z = logits[rows]
-        rest = rest_of(z)
+        rest = top_two(z)
         gap[rows] = (rest.top - rest.second).double()
         gaps = z - rest.second[:, None]
         for fraction in range(NODES_PER_OCTAVE):

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from rightly.calibrators.solvers.mlp import Layer, draw_layers, parameters, run
-from rightly.shapes import Features, PerSampleBool
+from rightly.tensor_shapes import Features, PerSampleBool
 
 LossOf = Callable[[Tensor], Tensor]  # row numbers -> scalar
 NetworkLoss = Callable[[list[Layer]], Tensor]
@@ -25,7 +25,7 @@ ITERATIONS = 200
 PATIENCE = 4  # looks without improvement
 DECAYS = (0.3, 0.1, 0.03)  # strengths tried, as shares of the loss at the start
 RESTARTS = 2
-FIRST_LOOK = 5000  # samples on which networks compete; the winner goes on with all of them
+SUBSAMPLE = 5000  # samples on which networks compete; the winner goes on with all of them
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def fit_network(
     """
     train, held = split_rows(correct, seed)
     generator = torch.Generator().manual_seed(seed)
-    first_look = train[torch.randperm(len(train), generator=generator)[:FIRST_LOOK].to(x.device)]
+    first_look = train[torch.randperm(len(train), generator=generator)[:SUBSAMPLE].to(x.device)]
 
     def loss_on(rows: Tensor) -> NetworkLoss:
         inputs, loss_of = x[rows], loss_for(rows)

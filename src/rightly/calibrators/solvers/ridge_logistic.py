@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rightly.shapes import Features, Labels, PerSample, PerSampleBool
+from rightly.tensor_shapes import Features, Labels, PerSample, PerSampleBool
 
 STEPS = 50
 PRECISION = 1e-10  # Newton's method stops when a step lowers the loss by less than this share
@@ -62,7 +62,9 @@ class Line(NamedTuple):
         return self.bias + self.slope * score
 
 
-def weigh(rows: Rows, held_back: Tensor, class_held_back: float, class_count: int) -> Solution:
+def fit_ridge_logistic(
+    rows: Rows, held_back: Tensor, class_held_back: float, class_count: int
+) -> Solution:
     """The weights of standardised evidence and one offset a class, both held back, bias free."""
     share = rows.weight / rows.weight.sum()
     centre = share @ rows.evidence
@@ -74,7 +76,7 @@ def weigh(rows: Rows, held_back: Tensor, class_held_back: float, class_count: in
     return Solution(found.bias - centre @ weights, weights, found.offsets)
 
 
-def stretch(score: PerSample, correct: PerSampleBool, weight: PerSample) -> Line:
+def fit_platt(score: PerSample, correct: PerSampleBool, weight: PerSample) -> Line:
     """The slope and bias, both free, that turn scores into log-odds of being right.
 
     Holding back shares what columns know in common between them, which is what lasts under

@@ -13,16 +13,16 @@ import torch
 from torch import Tensor
 
 from rightly.calibrators.solvers.margin_table import (
-    Rest,
     Table,
+    TopTwo,
     chunks,
-    log_rest,
     log_sum,
-    rest_of,
+    log_sum_others,
     tabulate,
+    top_two,
 )
 from rightly.losses import Scores, label_shares
-from rightly.shapes import Labels, Logits, PerClass, PerSample, PerSampleBool
+from rightly.tensor_shapes import Labels, Logits, PerClass, PerSample, PerSampleBool
 
 FEW_CLASSES = 40  # up to here a sum over classes costs no more than a look into the table
 
@@ -32,7 +32,7 @@ class ExactMargins:
     """logit(confidence) by summing over all classes; `Table` has the same interface."""
 
     logits: Logits
-    rest: Rest
+    rest: TopTwo
 
     def margin(self, log_inverse: PerSample) -> PerSample:
         inverse = log_inverse.exp()
@@ -48,11 +48,11 @@ Margins = Table | ExactMargins
 
 class _LogRest(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, inverse: Tensor, logits: Tensor, rest: Rest) -> Tensor:
+    def forward(ctx: Any, inverse: Tensor, logits: Tensor, rest: TopTwo) -> Tensor:
         values, slopes = [], []
         for rows in chunks(logits):
             b = inverse[rows].to(logits.dtype)
-            value, slope = log_rest(logits[rows], rest.take(rows), b)
+            value, slope = log_sum_others(logits[rows], rest.take(rows), b)
             values.append(value.double())
             slopes.append(slope.double())
         ctx.save_for_backward(torch.cat(slopes))
@@ -102,7 +102,7 @@ class Calibrating:
     @classmethod
     def of(cls, logits: Logits, labels: Labels, low: float, high: float) -> "Calibrating":
         """Prepared for inverse temperatures from low to high."""
-        rest = rest_of(logits)
+        rest = top_two(logits)
         true = logits.gather(-1, labels[:, None]).squeeze(-1)
         margins: Margins = ExactMargins(logits, rest)
         if logits.shape[1] > FEW_CLASSES:
@@ -111,7 +111,7 @@ class Calibrating:
 
     def exactly(self) -> "Calibrating":
         """The same data with sums over all classes instead of a table."""
-        exact = ExactMargins(self.logits, rest_of(self.logits))
+        exact = ExactMargins(self.logits, top_two(self.logits))
         return Calibrating(self.logits, self.labels, self.correct, self.below_top, exact)
 
     def take(self, rows: Tensor) -> "Calibrating":

@@ -6,7 +6,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from rightly.atomic_write import write_whole
+from rightly.atomic_write import write_atomically
 
 try:
     import matplotlib
@@ -90,7 +90,7 @@ def save(ax: Any, path: Path) -> None:
         raise ValueError(f"a figure's name must end in {', '.join(FORMATS)}, got {path.name!r}")
     undated = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}[kind]
     with styled():
-        write_whole(
+        write_atomically(
             path,
             lambda part: ax.figure.savefig(part, format=kind[1:], metadata=undated, dpi=200),
         )

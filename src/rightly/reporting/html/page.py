@@ -7,8 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from rightly.atomic_write import write_whole
-from rightly.evaluation.results import SIGNIFICANT, Row, unique
+from rightly.atomic_write import write_atomically
+from rightly.evaluation.results import SIGNIFICANT, Result, unique
 from rightly.metrics import METRICS, curves
 from rightly.reporting.html import drawing
 from rightly.reporting.html.study import Study, TestSet, accepted, class_lines
@@ -28,7 +28,7 @@ MARKS = {"better": "▲ better", "worse": "▼ worse", "same": "· no detectable
 def write(path: Path, study: Study) -> None:
     """Writes the report as one HTML file."""
     text = render(study)
-    write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
+    write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
 
 
 def render(study: Study) -> str:
@@ -120,14 +120,14 @@ def _comparison(study: Study) -> list[dict[str, Any]]:
     return tables
 
 
-def _against(row: Row, base: Row) -> str:
+def _against(row: Result, base: Result) -> str:
     if row.calibrator == base.calibrator:
         return "◆"
     change = row._replace(value=row.value - base.value, p=row.p_holm)
     return MARKS[_outcome(change)][:1]
 
 
-def _outcome(change: Row) -> str:
+def _outcome(change: Result) -> str:
     """What a difference means, by its p value and the metric's direction."""
     lower = METRICS[change.metric].lower_is_better
     if math.isnan(change.p) or lower is None:
@@ -162,20 +162,20 @@ def _percent(share: float, digits: int = 1) -> str:
     return "–" if math.isnan(share) else f"{100 * share:.{digits}f}"
 
 
-def _scaled(row: Row, ends: Sequence[float], form: str, sign: str = "") -> list[str]:
+def _scaled(row: Result, ends: Sequence[float], form: str, sign: str = "") -> list[str]:
     factor = 1 if row.metric == "nll" else 100
     return [format(factor * end, f"{sign}z{form}") for end in ends]  # z: no minus before zero
 
 
-def _value(row: Row) -> str:
+def _value(row: Result) -> str:
     return "n/a" if math.isnan(row.value) else _scaled(row, [row.value], ".2f")[0]
 
 
-def _span(row: Row, digits: int = 1) -> str:
+def _span(row: Result, digits: int = 1) -> str:
     if math.isnan(row.low):
         return ""
     return " to ".join(_scaled(row, [row.low, row.high], f".{digits}f"))
 
 
-def _signed(row: Row) -> str:
+def _signed(row: Result) -> str:
     return "n/a" if math.isnan(row.value) else _scaled(row, [row.value], ".2f", "+")[0]

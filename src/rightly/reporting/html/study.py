@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float, Int
 
-from rightly.evaluation.results import Bootstrap, Row
+from rightly.evaluation.results import Bootstrap, Result
 from rightly.shapes import Confidence, Correct, TrueClasses
 
 THRESHOLDS = np.arange(101) / 100  # where the slider can stand
@@ -32,9 +32,9 @@ class TestSet:
     after: Confidence
     predicted: TrueClasses
     labels: TrueClasses
-    rows_before: Mapping[str, Row]  # by metric
-    rows_after: Mapping[str, Row]
-    changes: Mapping[str, Row]
+    rows_before: Mapping[str, Result]  # by metric
+    rows_after: Mapping[str, Result]
+    changes: Mapping[str, Result]
     examples: Sequence[Example] = ()
 
     @property
@@ -61,7 +61,7 @@ class Study:
     method: str
     calibration_count: int
     sets: Sequence[TestSet]
-    comparison: Sequence[Row]
+    comparison: Sequence[Result]
     reference: str
     view_names: Sequence[str]
     made: Made

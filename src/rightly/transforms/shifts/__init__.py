@@ -48,7 +48,7 @@ SHIFTS: dict[str, Shift] = {
     "occlusion": occlusion,
 }
 # What to rehearse: different in kind, and strong enough to make a classifier err.
-REHEARSAL = (
+STANDARD_SHIFTS = (
     "gaussian_noise:4",
     "gaussian_blur:4",
     "contrast:4",

@@ -5,7 +5,7 @@ import torch.nn.functional as F  # noqa: N812
 from jaxtyping import Bool
 from torch import Tensor
 
-from rightly.shapes import PerSample
+from rightly.tensor_shapes import PerSample
 from rightly.transforms.image_tensors import Images, as_images, fields, precise, uniforms
 from rightly.transforms.shifts.severities import strength
 
