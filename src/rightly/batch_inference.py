@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rightly.atomic_write import write_atomically
-from rightly.calibrators import Calibrator, load_calibrator
+from rightly.calibrators import AnyCalibrator, load_calibrator
 from rightly.predictions import Predictions
 from rightly.predictions.parquet import KEY, Store, columns_of, settings_of
 
@@ -28,11 +28,11 @@ SCORES = {
 }
 
 
-def scores(fitted: Calibrator, predictions: Predictions) -> dict[str, np.ndarray]:
+def scores(fitted: AnyCalibrator, predictions: Predictions) -> dict[str, np.ndarray]:
     """A column for each of SCORES, whatever further views the predictions have."""
     predictions = fitted.select_views(predictions)
     said = (
-        predictions.classes,
+        fitted.classes(predictions),
         fitted.confidence(predictions),
         predictions.confidence,
         fitted.temperature(predictions),
@@ -88,7 +88,7 @@ class Scoring:
         rows = pa.concat_tables(parts).sort_by([("shift", "ascending"), ("index", "ascending")])
         return {name: rows[name].to_pylist() for name in rows.column_names}
 
-    def _write(self, k: int, fitted: Calibrator) -> None:
+    def _write(self, k: int, fitted: AnyCalibrator) -> None:
         import pyarrow as pa
         import pyarrow.parquet
 

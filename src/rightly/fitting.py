@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rightly.calibrators import Calibrator, calibrator
+from rightly.calibrators import Calibrator, Cascade, FittedCalibrator, calibrator
 from rightly.decisions.thresholds import at_threshold, checked_share, threshold_for_accuracy
 from rightly.evaluation.measurement import TABLE_METRICS, measure, uncalibrated
 from rightly.evaluation.view_cost import views_for_budget
@@ -22,7 +22,7 @@ def fit(
     budget: float | None = None,
     choose_views: bool = True,
     **arguments: Any,
-) -> Calibrator:
+) -> FittedCalibrator:
     """A fitted calibrator of this method that knows when to accept and where it comes from.
 
     Accept from `threshold` upwards, or from the lowest one whose accepted calibration samples are
@@ -41,52 +41,49 @@ def fit(
         views = views_for_budget(predictions, labels, method, budget)
         predictions = predictions.with_views(views)
     fitted = built.fit(predictions, labels)
-    return _recorded(fitted, predictions, labels, threshold, accuracy, source)
+    return _record(fitted, predictions, labels, threshold, accuracy, source)
 
 
-def _recorded(
+def _record(
     fitted: Calibrator,
     predictions: Predictions,
     labels: AnyArray,
     threshold: float | None,
     accuracy: float | None,
     source: Mapping[str, Any] | None,
-) -> Calibrator:
-    truth = checked_labels(labels, predictions)
+) -> FittedCalibrator:
+    """The calibrator with its threshold, and what it was fitted on and measured with."""
     rows = predictions.unshifted()
-    shown, truth = predictions[rows], truth[rows]
-    correct = shown.correct(truth).cpu().numpy()
-    own = uncalibrated(shown, truth)
+    unshifted, truth = predictions[rows], checked_labels(labels, predictions)[rows]
+    correct = (fitted.classes(unshifted) == truth).cpu().numpy()
+    own = uncalibrated(unshifted, truth)
     record: dict[str, Any] = {
         "classifier": None if source is None else dict(source),
         "calibration": {
-            "samples": len(shown),
+            "samples": len(unshifted),
             "shifted_samples": int((~rows).sum()) if fitted.uses_shifted_rows else 0,
             "accuracy": float(correct.mean()),
-            "before": _plain(measure(own, shown, truth, TABLE_METRICS)),
-            "after": _plain(measure(fitted, shown, truth, TABLE_METRICS)),
+            "before": _without_nan(measure(own, unshifted, truth, TABLE_METRICS)),
+            "after": _without_nan(measure(fitted, unshifted, truth, TABLE_METRICS)),
             "measured_on": "the calibration samples themselves",
         },
         "threshold": None,
     }
-    if threshold is not None or accuracy is not None:
-        sure = fitted.confidence(shown).cpu().numpy()
-        chosen = threshold
-        if accuracy is not None:
-            chosen = threshold_for_accuracy(sure, correct, accuracy)
-        assert chosen is not None
-        fitted.threshold = float(chosen)
+    if accuracy is not None or threshold is not None:
+        confidence = fitted.confidence(unshifted).cpu().numpy()
         asked = {"threshold": threshold} if accuracy is None else {"accuracy": accuracy}
-        record["threshold"] = {"asked": asked, **at_threshold(sure, correct, chosen).as_dict()}
-    if fitted.is_cascade:
-        share = float(fitted.needs_views(shown).double().mean())
-        record["passes"] = 1 + share * len(fitted.view_names)
-    else:
-        record["passes"] = 1.0 + len(fitted.view_names)
-    fitted.record = record
-    return fitted
+        if accuracy is not None:
+            threshold = threshold_for_accuracy(confidence, correct, accuracy)
+        assert threshold is not None
+        point = at_threshold(confidence, correct, threshold)
+        record["threshold"] = {"asked": asked, **point.as_dict()}
+    deferred = 1.0
+    if isinstance(fitted, Cascade):
+        deferred = float(fitted.needs_views(unshifted).double().mean())
+    record["passes"] = 1 + deferred * len(fitted.view_names)
+    return FittedCalibrator(fitted, None if threshold is None else float(threshold), record)
 
 
-def _plain(values: Mapping[str, float]) -> dict[str, float | None]:
+def _without_nan(values: Mapping[str, float]) -> dict[str, float | None]:
     """Values for JSON, which has no nan."""
     return {name: None if value != value else value for name, value in values.items()}

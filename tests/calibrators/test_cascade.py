@@ -6,7 +6,7 @@ import torch
 
 import rightly
 from rightly import Predictions, calibrator, load_calibrator
-from rightly.calibrators.cascade import HeldOut, best_band
+from rightly.calibrators.cascade import EMPTY_BAND, HeldOut, select_band
 from rightly.evaluation.view_cost import cost_curve, default_budgets
 from tests.conftest import make
 
@@ -72,7 +72,7 @@ def test_a_cascade_is_saved_and_loaded(tmp_path):
 
 def test_the_parts_of_an_answer_agree():
     predictions, labels = informative()
-    fitted = calibrator("correctness_regression", budget=1.5).fit(predictions, labels)
+    fitted = calibrator("correctness_network", budget=1.5).fit(predictions, labels)
     said = fitted.answer(predictions)
     assert torch.allclose(said.confidence, fitted.confidence(predictions))
     assert torch.allclose(said.temperature, fitted.temperature(predictions))
@@ -86,18 +86,18 @@ def test_the_band_is_where_most_is_gained():
     correct = np.ones(100, dtype=bool)
     second = places.copy()
     second[40:60] = 1.0  # knows better there, and nowhere else
-    low, high = best_band(HeldOut(places, second, correct), allowed=0.2)
+    low, high = select_band(HeldOut(places, second, correct), allowed=0.2)
     assert (low, high) == (places[40], places[59])
-    assert best_band(HeldOut(places, places, correct), allowed=0.2) == (2.0, 1.0)
-    assert best_band(HeldOut(places, second, correct), allowed=0.0) == (2.0, 1.0)
+    assert select_band(HeldOut(places, places, correct), allowed=0.2) == EMPTY_BAND
+    assert select_band(HeldOut(places, second, correct), allowed=0.0) == EMPTY_BAND
 
 
 def test_samples_of_one_confidence_are_asked_together():
     places = np.repeat([0.2, 0.6, 0.9], 10)
     second = np.where(places == 0.6, 1.0, places)
     judged = HeldOut(places, second, np.ones(30, dtype=bool))
-    assert best_band(judged, allowed=0.4) == (0.6, 0.6)
-    assert best_band(judged, allowed=0.2) == (2.0, 1.0)  # a third would have to be asked
+    assert select_band(judged, allowed=0.4) == (0.6, 0.6)
+    assert select_band(judged, allowed=0.2) == EMPTY_BAND  # a third would have to be asked
 
 
 def test_the_curve_gains_with_the_budget_and_says_what_it_takes():

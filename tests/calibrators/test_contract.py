@@ -72,9 +72,9 @@ class TestEveryCalibrator:
         finally:
             torch.set_num_threads(threads)
             torch.random.set_rng_state(state)
-        assert again.learned().keys() == fitted.learned().keys()
-        for key, tensor in fitted.learned().items():
-            assert torch.equal(tensor, again.learned()[key]), key
+        assert again.stored().keys() == fitted.stored().keys()
+        for key, tensor in fitted.stored().items():
+            assert torch.equal(tensor, again.stored()[key]), key
 
     def test_the_global_random_state_is_not_touched(self, fresh):
         before = torch.random.get_rng_state()
@@ -163,7 +163,7 @@ class TestEveryCalibrator:
             ]
         )
         again = rightly.calibrator(name).fit(both, torch.cat([labels, wrong]))
-        same = [torch.equal(x, again.learned()[key]) for key, x in fitted.learned().items()]
+        same = [torch.equal(x, again.stored()[key]) for key, x in fitted.stored().items()]
         assert not all(same) if again.uses_shifted_rows else all(same)
 
     def test_rows_that_are_all_shifted_are_refused(self, fresh, sample):

@@ -293,7 +293,7 @@ class TestHiddenUnits:
     def test_it_takes_several_kinds_of_shifts_to_use_them(self, kinds, used):
         fitted = rightly.calibrator("rightly").fit(*rehearsing(STANDARD_SHIFTS[:kinds]))
         assert bool(fitted.starts.shape[0]) == used
-        assert 0 < float(fitted.learned()["rehearsed"]) <= 1
+        assert 0 < float(fitted.stored()["rehearsed"]) <= 1
 
     @pytest.mark.parametrize("kinds", [0, 4])
     def test_fitted_without_views_it_ignores_them(self, kinds):

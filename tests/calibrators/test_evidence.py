@@ -12,7 +12,6 @@ from rightly.calibrators.evidence import (
     class_evidence,
     correctness_evidence,
     correctness_evidence_names,
-    needs_of,
     retrieved_scores,
     top_logits,
     view_log_odds,
@@ -138,10 +137,10 @@ def test_certainty_has_bounds():
 
 
 def test_needs_are_known_by_name():
-    assert needs_of("view_scores") == ("view_logits",)
-    assert needs_of("top_logits") == ()
+    assert EVIDENCE.find("view_scores").needs == ("view_logits",)
+    assert EVIDENCE.find("top_logits").needs == ()
     with pytest.raises(ValueError, match="evidence must be one of top_logits"):
-        needs_of("tea_leaves")
+        EVIDENCE.find("tea_leaves")
 
 
 def test_class_evidence_is_log_probabilities_of_image_and_views():

@@ -243,7 +243,7 @@ class TestProximity:
 
     def test_the_bin_variant_moves_confidence_halfway_to_the_bins_accuracy(self):
         predictions, labels = make(n=4000)
-        fitted = rightly.calibrator("proximity", variant="bins").fit(predictions, labels)
+        fitted = rightly.calibrator("proximity_bins").fit(predictions, labels)
         raw = float(predictions.confidence.mean())
         accuracy = float(predictions.correct(labels).double().mean())
         now = float(fitted.confidence(predictions).mean())
@@ -305,7 +305,7 @@ class TestLearnedTemperature:
 
     @pytest.mark.parametrize(
         "name",
-        ["ca_views", "ce_views", "ca_ce_views", "ca_balanced_views", "correctness_regression"],
+        ["ca_views", "ce_views", "ca_ce_views", "ca_balanced_views", "correctness_network"],
     )
     def test_views_that_tell_right_from_wrong_are_used(self, name):
         fitted = rightly.calibrator(name).fit(*self.informative())

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rightly.calibrators.base import TemperatureCalibrator
+from rightly.calibrators.families import TemperatureCalibrator
 from rightly.calibrators.solvers.mlp import (
     Layer,
     draw_layers,
@@ -55,7 +55,7 @@ class AdaptiveTemperatureScaling(TemperatureCalibrator):
         self.widths, self.latent, self.head = tuple(widths), latent, tuple(head)
         self.epochs, self.seed = epochs, seed
 
-    def _fit(self, predictions: Predictions, labels: Labels) -> None:
+    def learn(self, predictions: Predictions, labels: Labels) -> None:
         assert predictions.features is not None
         centre, scale = standardisation(predictions.features)
         x = ((predictions.features - centre) / scale).float()
@@ -93,7 +93,7 @@ class AdaptiveTemperatureScaling(TemperatureCalibrator):
                 held_loss=lambda: float(cross_entropy(model.encode(x[held])[0], held)),
                 patience=10,
             )
-        self.learn(
+        self.store(
             log_temperature=torch.tensor(log_temperature, dtype=torch.float64),
             centre=centre,
             scale=scale,
@@ -103,9 +103,9 @@ class AdaptiveTemperatureScaling(TemperatureCalibrator):
             **pack("head", head),
         )
 
-    def _temperature(self, predictions: Predictions) -> PerSample:
+    def compute_temperature(self, predictions: Predictions) -> PerSample:
         assert predictions.features is not None
-        tensors = self.learned()
+        tensors = self.stored()
         x = ((predictions.features - tensors["centre"]) / tensors["scale"]).float()
         code = _encode(unpack("encoder", tensors), x)[0]
         densities = _log_normal(code, tensors["prior_mean"], tensors["prior_spread"])

@@ -7,13 +7,14 @@ keep to the budget, the calibration data choose the one where the views lower th
 most; both calibrators are judged there on samples that they were not fitted on.
 """
 
+import math
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 import torch
 
-from rightly.calibrators.base import Answer, Calibrator
+from rightly.calibrators.base import Calibrator, Parts
 from rightly.calibrators.solvers.optimise import split_rows
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
@@ -21,20 +22,34 @@ from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
 EDGES = 1000  # places where a band may begin or end
 
 
+class Band(NamedTuple):
+    """Confidences without views, from low to high, at which views are looked at."""
+
+    low: float
+    high: float
+
+    @property
+    def is_empty(self) -> bool:
+        return self.low > self.high
+
+
+EMPTY_BAND = Band(math.inf, -math.inf)  # no confidence lies in it
+FULL_BAND = Band(0.0, 1.0)
+
+
 @final
 class Cascade(Calibrator):
-    """Asks `second`, which looks at views, where `first`, which does not, is in two minds."""
+    """Confidence of `first`, which needs no views; inside a deferral band that of `second`."""
 
-    band: torch.Tensor  # confidence of the first calibrator, from and to
-    is_cascade = True
+    band: torch.Tensor  # (2,): Band, as stored
 
     def __init__(self, first: Calibrator, second: Calibrator, budget: float) -> None:
         super().__init__()
         if "view_logits" in first.needs:
             raise ValueError(f"first must be a method that needs no views, got {first.title}")
-        if not second.looks_at_views:
+        if not second.uses_views:
             raise ValueError(
-                f"budget is for methods that look at views, got {second.title}: leave it out"
+                f"budget is for methods that use views, got {second.title}: leave it out"
             )
         if not budget >= 1:
             raise ValueError(
@@ -44,42 +59,45 @@ class Cascade(Calibrator):
         self.needs = tuple(dict.fromkeys((*first.needs, *second.needs, "view_logits")))
         self.uses_shifted_rows = second.uses_shifted_rows
 
-    def _fit(self, predictions: Predictions, labels: Labels) -> None:
+    def learn(self, predictions: Predictions, labels: Labels) -> None:
         rows = predictions.unshifted()
-        plain, truth = predictions[rows], labels[rows]
-        judged = held_out(self.first, self.second, plain, truth)
-        low, high = best_band(judged, (self.budget - 1) / len(predictions.view_names))
-        shown = predictions if self.first.uses_shifted_rows else plain
-        known = labels if self.first.uses_shifted_rows else truth
-        self.first._fit(shown.without_views(), known)
-        self.second._fit(predictions, labels)
-        self.learn(band=torch.tensor([low, high], dtype=torch.float64, device=plain.logits.device))
+        unshifted, truth = predictions[rows], labels[rows]
+        held_out = cross_fit(self.first, self.second, unshifted, truth)
+        band = select_band(held_out, (self.budget - 1) / len(predictions.view_names))
+        if self.first.uses_shifted_rows:
+            self.first.learn(predictions.without_views(), labels)
+        else:
+            self.first.learn(unshifted.without_views(), truth)
+        self.second.learn(predictions, labels)
+        device = predictions.logits.device
+        self.store(band=torch.tensor(band, dtype=torch.float64, device=device))
 
     def needs_views(self, predictions: Predictions) -> PerSampleBool:
-        sure = self.first._confidence(predictions.without_views()).double()
-        return (sure >= self.band[0]) & (sure <= self.band[1])
+        """The samples inside the deferral band, by the confidence without views."""
+        confidence = self.first.compute_confidence(predictions.without_views()).double()
+        return (confidence >= self.band[0]) & (confidence <= self.band[1])
 
-    def _confidence(self, predictions: Predictions) -> PerSample:
+    def compute_confidence(self, predictions: Predictions) -> PerSample:
         return torch.where(
             self.needs_views(predictions),
-            self.second._confidence(predictions).double(),
-            self.first._confidence(predictions.without_views()).double(),
+            self.second.compute_confidence(predictions).double(),
+            self.first.compute_confidence(predictions.without_views()).double(),
         )
 
-    def _temperature(self, predictions: Predictions) -> PerSample:
-        return self._answer(predictions).temperature
+    def compute_temperature(self, predictions: Predictions) -> PerSample:
+        return self.compute_parts(predictions).temperature
 
-    def _probabilities(self, predictions: Predictions) -> Logits:
-        return self._answer(predictions).probabilities
+    def compute_probabilities(self, predictions: Predictions) -> Logits:
+        return self.compute_parts(predictions).probabilities
 
-    def _answer(self, predictions: Predictions) -> Answer:
-        asked = self.needs_views(predictions)
-        first = self.first._answer(predictions.without_views())
-        second = self.second._answer(predictions)
-        return Answer(
-            torch.where(asked, second.confidence.double(), first.confidence.double()),
-            torch.where(asked, second.temperature.double(), first.temperature.double()),
-            torch.where(asked[:, None], second.probabilities, first.probabilities),
+    def compute_parts(self, predictions: Predictions) -> Parts:
+        deferred = self.needs_views(predictions)
+        first = self.first.compute_parts(predictions.without_views())
+        second = self.second.compute_parts(predictions)
+        return Parts(
+            torch.where(deferred, second.confidence.double(), first.confidence.double()),
+            torch.where(deferred, second.temperature.double(), first.temperature.double()),
+            torch.where(deferred[:, None], second.probabilities, first.probabilities),
         )
 
 
@@ -95,7 +113,7 @@ class HeldOut:
         return HeldOut(self.first[rows], self.second[rows], self.correct[rows])
 
 
-def held_out(
+def cross_fit(
     first: Calibrator, second: Calibrator, predictions: Predictions, labels: Labels
 ) -> HeldOut:
     """Each half judged by calibrators fitted on the other, which are left fitted on one half."""
@@ -106,15 +124,15 @@ def held_out(
         for i, (side, shown) in enumerate(
             ((first, predictions.without_views()), (second, predictions))
         ):
-            side._fit(shown[fitted_on], labels[fitted_on])
-            said[i, judged.cpu()] = side._confidence(shown[judged]).double().cpu()
+            side.learn(shown[fitted_on], labels[fitted_on])
+            said[i, judged.cpu()] = side.compute_confidence(shown[judged]).double().cpu()
     return HeldOut(said[0].numpy(), said[1].numpy(), correct.cpu().numpy())
 
 
-def best_band(judged: HeldOut, allowed: float) -> tuple[float, float]:
+def select_band(judged: HeldOut, allowed: float) -> Band:
     """The run of samples, sorted by confidence and at most the allowed share, that gains most.
 
-    Empty, as (2, 1), where no run gains anything.
+    Empty where no run gains anything.
     """
     gains = (judged.first - judged.correct) ** 2 - (judged.second - judged.correct) ** 2
     order = np.argsort(judged.first, kind="stable")
@@ -129,5 +147,5 @@ def best_band(judged: HeldOut, allowed: float) -> tuple[float, float]:
     gain = np.where(fits, total[edges][None, :] - total[edges][:, None], -np.inf)
     start, end = np.unravel_index(np.argmax(gain), gain.shape)
     if not gain[start, end] > 0:
-        return 2.0, 1.0
-    return float(places[edges[start]]), float(places[edges[end] - 1])
+        return EMPTY_BAND
+    return Band(float(places[edges[start]]), float(places[edges[end] - 1]))

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from rightly.calibrators.base import Calibrator
-from rightly.calibrators.evidence import BATCHED, EVIDENCE, needs_of
+from rightly.calibrators.evidence import EVIDENCE
 from rightly.calibrators.solvers.mlp import pack, run, standardisation, unpack
 from rightly.calibrators.solvers.optimise import fit_network
 from rightly.predictions import Predictions
@@ -31,11 +31,11 @@ class CorrectnessNetwork(Calibrator):
         self, evidence: str = "view_scores", *, hidden: Sequence[int] = (5,), seed: int = 0
     ) -> None:
         super().__init__()
-        self.needs = needs_of(evidence)
-        self.is_pointwise = evidence not in BATCHED
+        self.needs = EVIDENCE.find(evidence).needs
+        self.is_pointwise = EVIDENCE.find(evidence).is_pointwise
         self.evidence, self.hidden, self.seed = evidence, tuple(hidden), seed
 
-    def _fit(self, predictions: Predictions, labels: Labels) -> None:
+    def learn(self, predictions: Predictions, labels: Labels) -> None:
         x = EVIDENCE[self.evidence](predictions)
         centre, scale = standardisation(x)
         correct = predictions.classes == labels
@@ -48,9 +48,9 @@ class CorrectnessNetwork(Calibrator):
 
         x = (x - centre) / scale
         layers = fit_network(x, correct, loss_for, self.hidden, self.seed, DECAYS)
-        self.learn(prior=prior, centre=centre, scale=scale, **pack("network", layers))
+        self.store(prior=prior, centre=centre, scale=scale, **pack("network", layers))
 
-    def _confidence(self, predictions: Predictions) -> PerSample:
-        tensors = self.learned()
+    def compute_confidence(self, predictions: Predictions) -> PerSample:
+        tensors = self.stored()
         x = (EVIDENCE[self.evidence](predictions) - tensors["centre"]) / tensors["scale"]
         return (tensors["prior"] + run(unpack("network", tensors), x).squeeze(-1)).sigmoid()

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 import torch
 
-from rightly.calibrators.base import VectorCalibrator
+from rightly.calibrators.families import VectorCalibrator
 from rightly.calibrators.solvers.margin_table import chunks
 from rightly.calibrators.temperature_scaling import best_inverse_temperature
 from rightly.losses import squared_error
@@ -21,7 +21,7 @@ class EnsembleTemperatureScaling(VectorCalibrator):
     inverse: torch.Tensor
     weights: torch.Tensor
 
-    def _fit(self, predictions: Predictions, labels: Labels) -> None:
+    def learn(self, predictions: Predictions, labels: Labels) -> None:
         logits = predictions.logits
         inverse = best_inverse_temperature(logits, labels, squared_error)
         gram, target = np.zeros((3, 3)), np.zeros(3)
@@ -31,11 +31,11 @@ class EnsembleTemperatureScaling(VectorCalibrator):
             true = labels[rows].expand(3, -1)[..., None]
             target += parts.gather(-1, true).sum((1, 2)).cpu().numpy()
         weights = simplex_least_squares(gram / len(logits), target / len(logits))
-        self.learn(
+        self.store(
             inverse=torch.tensor(inverse, dtype=torch.float64), weights=torch.from_numpy(weights)
         )
 
-    def _vectors(self, logits: Logits) -> Logits:
+    def compute_vectors(self, logits: Logits) -> Logits:
         parts = _components(logits, self.inverse)
         return torch.einsum("a,anc->nc", self.weights, parts)
 

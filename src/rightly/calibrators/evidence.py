@@ -1,7 +1,8 @@
-"""What a calibrator may look at. Evidence maps Predictions to one row of numbers per sample."""
+"""What a calibrator may look at. Evidence maps predictions to one row of numbers per sample."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -9,9 +10,22 @@ from torch.nn import functional
 
 from rightly.calibrators.solvers.margin_table import blocks, chunks
 from rightly.predictions import Predictions
+from rightly.registry import Registry
 from rightly.tensor_shapes import Features, Labels, Logits, PerSample, Reference
 
-Evidence = Callable[..., Features]
+
+@dataclass(frozen=True)
+class Evidence:
+    """A function from predictions to one row of numbers per sample, and what it needs."""
+
+    name: str
+    columns: Callable[..., Features]
+    needs: tuple[str, ...] = ()  # fields of Predictions it cannot do without
+    is_pointwise: bool = True  # False where it looks at the other samples of a batch
+
+    def __call__(self, predictions: Predictions, **options: Any) -> Features:
+        return self.columns(predictions, **options)
+
 
 CERTAIN = 12.0  # log-odds of one error in 160,000: no calibration set can tell more
 NEAREST = 3  # neighbours of a class whose mean distance counts
@@ -220,17 +234,14 @@ def _log_odds(logits: Logits, classes: Labels, temperature: float | Tensor) -> F
     return torch.cat(parts)
 
 
-EVIDENCE: dict[str, Evidence] = {
-    "top_logits": top_logits,
-    "view_scores": view_scores,
-    "retrieved_scores": retrieved_scores,
-    "correctness_evidence": correctness_evidence,
-}
-BATCHED = {"retrieved_scores"}  # looks at the other samples of a batch
-
-
-def needs_of(name: str) -> tuple[str, ...]:
-    """The fields of Predictions that a kind of evidence cannot do without."""
-    if name not in EVIDENCE:
-        raise ValueError(f"evidence must be one of {', '.join(EVIDENCE)}, got {name!r}")
-    return ("view_logits",) if name == "view_scores" else ()
+EVIDENCE: Registry[Evidence] = Registry(
+    "evidence",
+    Evidence,
+    [
+        Evidence("top_logits", top_logits),
+        Evidence("view_scores", view_scores, needs=("view_logits",)),
+        Evidence("retrieved_scores", retrieved_scores, is_pointwise=False),
+        Evidence("correctness_evidence", correctness_evidence),
+    ],
+    group="rightly.evidence",
+)

@@ -13,7 +13,7 @@ import torch
 from scipy.optimize import isotonic_regression
 from torch import Tensor
 
-from rightly.calibrators.base import VectorCalibrator
+from rightly.calibrators.families import VectorCalibrator
 from rightly.calibrators.solvers.margin_table import chunks
 from rightly.calibrators.solvers.piecewise import interpolate
 from rightly.predictions import Predictions
@@ -30,12 +30,12 @@ class MultiIsotonic(VectorCalibrator):
     xs: torch.Tensor
     ys: torch.Tensor
 
-    def _fit(self, predictions: Predictions, labels: Labels) -> None:
+    def learn(self, predictions: Predictions, labels: Labels) -> None:
         xs, ys = isotonic_map(predictions.logits, labels)
         device = predictions.logits.device
-        self.learn(xs=torch.from_numpy(xs).to(device), ys=torch.from_numpy(ys).to(device))
+        self.store(xs=torch.from_numpy(xs).to(device), ys=torch.from_numpy(ys).to(device))
 
-    def _vectors(self, logits: Logits) -> Logits:
+    def compute_vectors(self, logits: Logits) -> Logits:
         p = logits.double().softmax(-1)
         mapped = interpolate(p, self.xs, self.ys)
         sums = mapped.sum(-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Confidence corrected by log_distance_ratio to the calibration data (Xiong et al., 2023, ProCal).
+"""Confidence corrected by proximity to the calibration data (Xiong et al., 2023, ProCal).
 
 Proximity is the mean of exp(-squared distance) to the ten nearest calibration samples, with
 features scaled to unit length (the authors' code; their text has exp(-mean distance)).
@@ -24,68 +24,71 @@ SHRINKAGE = 0.5
 
 @final
 class Proximity(Calibrator):
-    """Density ratio of right to wrong samples at (confidence, proximity).
-
-    `variant="bins"` instead shifts confidence by the shrunken gap of its two-dimensional bin.
-    """
+    """Density ratio of right to wrong samples at (log-odds of the confidence, proximity)."""
 
     needs = ("features",)
 
-    def __init__(self, variant: str = "density") -> None:
-        super().__init__()
-        if variant not in ("density", "bins"):
-            raise ValueError(f"variant must be 'density' or 'bins', got {variant!r}")
-        self.variant = variant
-
-    def _fit(self, predictions: Predictions, labels: Labels) -> None:
-        assert predictions.features is not None
-        unit = functional.normalize(predictions.features.double(), dim=-1)
-        near = _proximity(unit, unit, skip_self=True)
+    def learn(self, predictions: Predictions, labels: Labels) -> None:
+        unit = _unit_features(predictions)
+        points = torch.stack([_log_odds(predictions), _proximity(unit, unit, skip_self=True)], 1)
         correct = predictions.classes == labels
-        self.learn(reference=unit.float())
-        if self.variant == "density":
-            self._fit_density(predictions, near, correct)
-        else:
-            self._fit_bins(predictions.confidence, near, correct)
-
-    def _fit_density(self, predictions: Predictions, near: Tensor, correct: Tensor) -> None:
-        points = torch.stack([_log_odds(predictions), near], 1)
-        for side, chosen in (("right", points[correct]), ("wrong", points[~correct])):
+        self.store(reference=unit.float())
+        for side, subset in (("right", points[correct]), ("wrong", points[~correct])):
             # Normal-reference rule for two dimensions; a spread of 0 would make a spike.
-            spread = chosen.std(0, correction=0) if len(chosen) else points.std(0, correction=0)
+            spread = subset.std(0, correction=0) if len(subset) else points.std(0, correction=0)
             spread = torch.where(spread > 1e-9, spread, torch.ones_like(spread))
-            width = 1.06 * spread * max(len(chosen), 1) ** (-1 / 6)
-            self.learn(**{side: chosen, f"{side}_width": width})
+            width = 1.06 * spread * max(len(subset), 1) ** (-1 / 6)
+            self.store(**{side: subset, f"{side}_width": width})
 
-    def _fit_bins(self, confidence: Tensor, near: Tensor, correct: Tensor) -> None:
-        levels = torch.linspace(0, 1, BINS + 1, dtype=torch.float64, device=near.device)[1:-1]
-        self.learn(
-            confidence_edges=confidence.quantile(levels), proximity_edges=near.quantile(levels)
-        )
-        cell = self._cell(confidence, near)
-        counts = torch.bincount(cell, minlength=BINS * BINS).double()
-        gaps = torch.bincount(cell, correct.double() - confidence, minlength=BINS * BINS)
-        self.learn(shifts=SHRINKAGE * gaps / counts.clamp_min(1))
-
-    def _confidence(self, predictions: Predictions) -> PerSample:
-        assert predictions.features is not None
-        tensors = self.learned()
-        unit = functional.normalize(predictions.features.double(), dim=-1)
-        near = _proximity(unit, tensors["reference"].double(), skip_self=False)
-        raw = predictions.confidence
-        if self.variant == "bins":
-            return (raw + tensors["shifts"][self._cell(raw, near)]).clamp(0, 1)
+    def compute_confidence(self, predictions: Predictions) -> PerSample:
+        tensors = self.stored()
+        unit, reference = _unit_features(predictions), tensors["reference"].double()
+        near = _proximity(unit, reference, skip_self=False)
         points = torch.stack([_log_odds(predictions), near], 1)
         right = _log_density_sum(points, tensors["right"], tensors["right_width"])
         wrong = _log_density_sum(points, tensors["wrong"], tensors["wrong_width"])
         nowhere = torch.maximum(right, wrong) < FAR
         # Sums, not means: n_right f_right / (n_right f_right + n_wrong f_wrong).
-        return torch.where(nowhere, raw, (right - wrong).nan_to_num(0.0, 700, -700).sigmoid())
+        ratio = (right - wrong).nan_to_num(0.0, 700, -700).sigmoid()
+        return torch.where(nowhere, predictions.confidence, ratio)
+
+
+@final
+class ProximityBins(Calibrator):
+    """Confidence moved by the shrunken gap of its bin of (confidence, proximity)."""
+
+    needs = ("features",)
+
+    def learn(self, predictions: Predictions, labels: Labels) -> None:
+        unit, confidence = _unit_features(predictions), predictions.confidence
+        near = _proximity(unit, unit, skip_self=True)
+        correct = predictions.classes == labels
+        levels = torch.linspace(0, 1, BINS + 1, dtype=torch.float64, device=near.device)[1:-1]
+        self.store(
+            reference=unit.float(),
+            confidence_edges=confidence.quantile(levels),
+            proximity_edges=near.quantile(levels),
+        )
+        cell = self._cell(confidence, near)
+        counts = torch.bincount(cell, minlength=BINS * BINS).double()
+        gaps = torch.bincount(cell, correct.double() - confidence, minlength=BINS * BINS)
+        self.store(shifts=SHRINKAGE * gaps / counts.clamp_min(1))
+
+    def compute_confidence(self, predictions: Predictions) -> PerSample:
+        tensors, confidence = self.stored(), predictions.confidence
+        unit, reference = _unit_features(predictions), tensors["reference"].double()
+        near = _proximity(unit, reference, skip_self=False)
+        return (confidence + tensors["shifts"][self._cell(confidence, near)]).clamp(0, 1)
 
     def _cell(self, confidence: Tensor, near: Tensor) -> Tensor:
-        tensors = self.learned()
+        tensors = self.stored()
         row = place_in(tensors["confidence_edges"], confidence)
         return row * BINS + place_in(tensors["proximity_edges"], near)
+
+
+def _unit_features(predictions: Predictions) -> Features:
+    assert predictions.features is not None
+    return functional.normalize(predictions.features.double(), dim=-1)
 
 
 def _log_odds(predictions: Predictions) -> PerSample:

@@ -1,8 +1,9 @@
 """A calibrator as one safetensors file: tensors, and a header that says what they are."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import safetensors
 import safetensors.torch
@@ -10,11 +11,55 @@ from torch import Tensor
 
 from rightly.atomic_write import write_atomically
 
+if TYPE_CHECKING:
+    from rightly.calibrators.base import Calibrator
+
 FORMAT = "rightly-calibrator"
-VERSION = 1
+VERSION = 2
+FITTED_ON = ("sample_count", "class_count", "view_names", "feature_count", "class_names")
 
 
-def write(path: Path, header: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+def save(
+    path: Path,
+    calibrator: "Calibrator",
+    threshold: float | None = None,
+    record: Mapping[str, Any] | None = None,
+) -> None:
+    """Writes a fitted calibrator, and what goes with it."""
+    from rightly.calibrators.base import NotFittedError
+
+    if not calibrator.is_fitted:
+        raise NotFittedError(
+            f"{calibrator.title} is not fitted: call fit(predictions, labels) before save"
+        )
+    if calibrator.method is None:
+        raise ValueError(
+            f"{calibrator.title} has no name in the registry to be loaded by: "
+            "build it with rightly.calibrator(name)"
+        )
+    header: dict[str, Any] = {
+        "method": calibrator.method,
+        "arguments": dict(calibrator.arguments),
+        **{name: getattr(calibrator, name) for name in FITTED_ON},
+        "threshold": threshold,
+        "record": dict(record or {}),
+    }
+    write(path, header, calibrator.stored())
+
+
+def restore(
+    calibrator: "Calibrator", header: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> None:
+    """Gives an unfitted calibrator what a saved file holds."""
+    for path, tensor in tensors.items():
+        part, _, name = path.rpartition(".")  # a calibrator may be made of others
+        calibrator.get_submodule(part).register_buffer(name, tensor.detach().clone())
+    for name in FITTED_ON:
+        value = header[name]
+        setattr(calibrator, name, tuple(value) if isinstance(value, list) else value)
+
+
+def write(path: Path, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
     """Writes the tensors, and the header's values as JSON."""
     plain = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
     encoded = {"format": FORMAT, "version": str(VERSION)}

@@ -29,7 +29,7 @@ class Spline(Calibrator):
             raise ValueError(f"knots must be at least 2, got {knots}")
         self.knots = knots
 
-    def _fit(self, predictions: Predictions, labels: Labels) -> None:
+    def learn(self, predictions: Predictions, labels: Labels) -> None:
         scores = predictions.confidence.cpu().numpy()
         correct = (predictions.classes == labels).cpu().numpy()
         order = np.argsort(scores, kind="stable")
@@ -44,9 +44,9 @@ class Spline(Calibrator):
         unique, group = np.unique(scores, return_inverse=True)
         mean = np.bincount(group, confidence.clip(0, 1)) / np.bincount(group)
         device = predictions.logits.device
-        self.learn(xs=torch.from_numpy(unique).to(device), ys=torch.from_numpy(mean).to(device))
+        self.store(xs=torch.from_numpy(unique).to(device), ys=torch.from_numpy(mean).to(device))
 
-    def _confidence(self, predictions: Predictions) -> PerSample:
+    def compute_confidence(self, predictions: Predictions) -> PerSample:
         return interpolate(predictions.confidence, self.xs, self.ys)
 
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from rightly import losses
-from rightly.calibrators.base import TemperatureCalibrator
-from rightly.calibrators.evidence import BATCHED, EVIDENCE, needs_of
+from rightly.calibrators.evidence import EVIDENCE
+from rightly.calibrators.families import TemperatureCalibrator
 from rightly.calibrators.solvers.mlp import (
     draw_layers,
     pack,
@@ -34,12 +34,7 @@ CLAMP = (0.1, 10.0)  # the released code's
 
 @final
 class TemperatureNetwork(TemperatureCalibrator):
-    """Fully connected layers turn evidence into a temperature.
-
-    Trained to convergence by default. `released_epochs` instead trains as the paper's released
-    code does: raw evidence, T = clamp(output), default initialisation, Adam 1e-4, batches of 1000,
-    and that many epochs.
-    """
+    """Fully connected layers turn evidence into a temperature, trained to convergence."""
 
     def __init__(
         self,
@@ -48,76 +43,96 @@ class TemperatureNetwork(TemperatureCalibrator):
         *,
         k: int | None = None,
         hidden: Sequence[int] = (5,),
-        released_epochs: int | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__()
-        self.needs = needs_of(evidence)
-        self.is_pointwise = evidence not in BATCHED
+        self.needs = EVIDENCE.find(evidence).needs
+        self.is_pointwise = EVIDENCE.find(evidence).is_pointwise
         losses.loss(loss)  # an unknown name is refused here, not after minutes of work
         self.evidence, self.loss, self.k = evidence, loss, k
-        self.hidden, self.released_epochs, self.seed = tuple(hidden), released_epochs, seed
+        self.hidden, self.seed = tuple(hidden), seed
 
-    def _fit(self, predictions: Predictions, labels: Labels) -> None:
-        x = self._evidence(predictions)
-        if self.released_epochs is None:
-            self._fit_converged(predictions, labels, x)
-        else:
-            self._fit_as_released(predictions, labels, x)
-
-    def _fit_converged(self, predictions: Predictions, labels: Labels, x: Features) -> None:
-        chosen = losses.loss(self.loss)
-        inverse = rough_inverse_temperature(predictions.logits, labels, chosen)
+    def learn(self, predictions: Predictions, labels: Labels) -> None:
+        loss, x = losses.loss(self.loss), _compute_evidence(self.evidence, self.k, predictions)
+        inverse = rough_inverse_temperature(predictions.logits, labels, loss)
         reach = math.exp(RANGE)
         data = Calibrating.of(predictions.logits, labels, inverse / reach, inverse * reach)
         centre, scale = standardisation(x)
 
         def loss_for(rows: Tensor) -> Callable[[Tensor], Tensor]:
-            some = data.take(rows)
-            return lambda output: chosen.of(some.scores(math.log(inverse) - _bounded(output)))
+            subset = data.take(rows)
+            return lambda output: loss.of(subset.scores(math.log(inverse) - _bounded(output)))
 
         layers = fit_network((x - centre) / scale, data.correct, loss_for, self.hidden, self.seed)
-        self.learn(
+        self.store(
             log_temperature=torch.tensor(-math.log(inverse), dtype=torch.float64),
             centre=centre,
             scale=scale,
             **pack("network", layers),
         )
 
-    def _fit_as_released(self, predictions: Predictions, labels: Labels, x: Features) -> None:
-        chosen = losses.loss(self.loss)
-        assert self.released_epochs is not None
+    def compute_temperature(self, predictions: Predictions) -> PerSample:
+        tensors = self.stored()
+        x = _compute_evidence(self.evidence, self.k, predictions)
+        standardised = (x - tensors["centre"]) / tensors["scale"]
+        output = run(unpack("network", tensors), standardised).squeeze(-1)
+        return (tensors["log_temperature"] + _bounded(output)).exp()
+
+
+@final
+class ReleasedTemperatureNetwork(TemperatureCalibrator):
+    """The same trained as the paper's released code does.
+
+    Raw evidence, T = clamp(output), default initialisation, Adam 1e-4, batches of 1000, and a
+    number of epochs.
+    """
+
+    def __init__(
+        self,
+        evidence: str = "view_scores",
+        loss: str = "balanced_correctness_aware",
+        *,
+        epochs: int = 10,
+        k: int | None = None,
+        hidden: Sequence[int] = (5,),
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.needs = EVIDENCE.find(evidence).needs
+        self.is_pointwise = EVIDENCE.find(evidence).is_pointwise
+        losses.loss(loss)
+        self.evidence, self.loss, self.k = evidence, loss, k
+        self.epochs, self.hidden, self.seed = epochs, tuple(hidden), seed
+
+    def learn(self, predictions: Predictions, labels: Labels) -> None:
+        loss, x = losses.loss(self.loss), _compute_evidence(self.evidence, self.k, predictions)
         data = Calibrating.of(predictions.logits, labels, 1 / CLAMP[1], 1 / CLAMP[0])
         generator = torch.Generator().manual_seed(self.seed)
         layers = draw_layers([x.shape[1], *self.hidden, 1], generator, x.device)
 
         def loss_of(rows: Tensor) -> Tensor:
             temperature = run(layers, x[rows]).squeeze(-1).clamp(*CLAMP)
-            return chosen.of(data.take(rows).scores(-temperature.log()))
+            return loss.of(data.take(rows).scores(-temperature.log()))
 
         with repeatably():
             adam(
                 parameters(layers),
                 loss_of,
                 torch.arange(len(x), device=x.device),
-                epochs=self.released_epochs,
+                epochs=self.epochs,
                 batch_size=1000,
                 learning_rate=1e-4,
                 generator=generator,
             )
-        self.learn(**pack("network", layers))
+        self.store(**pack("network", layers))
 
-    def _temperature(self, predictions: Predictions) -> PerSample:
-        tensors = self.learned()
-        layers, x = unpack("network", tensors), self._evidence(predictions)
-        if self.released_epochs is not None:
-            return run(layers, x).squeeze(-1).clamp(*CLAMP)
-        output = run(layers, (x - tensors["centre"]) / tensors["scale"]).squeeze(-1)
-        return (tensors["log_temperature"] + _bounded(output)).exp()
+    def compute_temperature(self, predictions: Predictions) -> PerSample:
+        x = _compute_evidence(self.evidence, self.k, predictions)
+        return run(unpack("network", self.stored()), x).squeeze(-1).clamp(*CLAMP)
 
-    def _evidence(self, predictions: Predictions) -> Features:
-        options = {} if self.k is None else {"k": self.k}
-        return EVIDENCE[self.evidence](predictions, **options)
+
+def _compute_evidence(name: str, k: int | None, predictions: Predictions) -> Features:
+    return EVIDENCE[name](predictions, **({} if k is None else {"k": k}))
 
 
 def _bounded(output: Tensor) -> Tensor:

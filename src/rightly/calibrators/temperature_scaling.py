@@ -10,7 +10,7 @@ from typing import final
 import torch
 from scipy.optimize import minimize_scalar
 
-from rightly.calibrators.base import TemperatureCalibrator
+from rightly.calibrators.families import TemperatureCalibrator
 from rightly.calibrators.solvers.margin_table import moments, typical_spread
 from rightly.calibrators.solvers.scaled_scores import Calibrating
 from rightly.losses import Loss, cross_entropy, loss
@@ -32,11 +32,11 @@ class TemperatureScaling(TemperatureCalibrator):
         super().__init__()
         self.loss = loss
 
-    def _fit(self, predictions: Predictions, labels: Labels) -> None:
+    def learn(self, predictions: Predictions, labels: Labels) -> None:
         inverse = best_inverse_temperature(predictions.logits, labels, loss(self.loss))
-        self.learn(inverse=torch.tensor(inverse, dtype=torch.float64))
+        self.store(inverse=torch.tensor(inverse, dtype=torch.float64))
 
-    def _temperature(self, predictions: Predictions) -> PerSample:
+    def compute_temperature(self, predictions: Predictions) -> PerSample:
         return self.inverse.reciprocal().expand(predictions.logits.shape[0])
 
 

@@ -38,7 +38,7 @@ class TrueClassProbability(Calibrator):
         super().__init__()
         self.hidden, self.epochs, self.seed = tuple(hidden), epochs, seed
 
-    def _fit(self, predictions: Predictions, labels: Labels) -> None:
+    def learn(self, predictions: Predictions, labels: Labels) -> None:
         assert predictions.features is not None
         centre, scale = standardisation(predictions.features)
         x = (predictions.features - centre) / scale
@@ -62,11 +62,11 @@ class TrueClassProbability(Calibrator):
                 held_loss=lambda: float(loss_of(held)),
                 patience=5,
             )
-        self.learn(centre=centre, scale=scale, **pack("network", layers))
+        self.store(centre=centre, scale=scale, **pack("network", layers))
 
-    def _confidence(self, predictions: Predictions) -> PerSample:
+    def compute_confidence(self, predictions: Predictions) -> PerSample:
         assert predictions.features is not None
-        tensors = self.learned()
+        tensors = self.stored()
         x = (predictions.features.to(tensors["centre"].dtype) - tensors["centre"]) / tensors[
             "scale"
         ]

@@ -4,7 +4,7 @@ from typing import final
 
 import torch
 
-from rightly.calibrators.base import TemperatureCalibrator
+from rightly.calibrators.families import TemperatureCalibrator
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, PerSample
 
@@ -13,8 +13,8 @@ from rightly.tensor_shapes import Labels, PerSample
 class Uncalibrated(TemperatureCalibrator):
     """Repeats the classifier's own confidence."""
 
-    def _fit(self, predictions: Predictions, labels: Labels) -> None:
+    def learn(self, predictions: Predictions, labels: Labels) -> None:
         """Nothing to learn."""
 
-    def _temperature(self, predictions: Predictions) -> PerSample:
+    def compute_temperature(self, predictions: Predictions) -> PerSample:
         return torch.ones_like(predictions.logits[:, 0], dtype=torch.float64)

@@ -12,7 +12,7 @@ from rich.progress import track
 from rich.table import Table
 
 from rightly.atomic_write import write_atomically
-from rightly.calibrators import Calibrator, load_calibrator
+from rightly.calibrators import FittedCalibrator, load_calibrator
 from rightly.classifiers import KNOWN, Preprocessing
 from rightly.cli.calibrating import labelled, names_in
 from rightly.cli.collecting import add_preprocessing, preprocessing_of
@@ -100,7 +100,7 @@ def _export(chosen: argparse.Namespace) -> None:
 
 
 def _told_of_images(
-    chosen: argparse.Namespace, fitted: Calibrator
+    chosen: argparse.Namespace, fitted: FittedCalibrator
 ) -> tuple[Preprocessing | None, tuple[int, int] | None]:
     """How the classifier wants its images, and their size where it takes any."""
     size = (chosen.size, chosen.size) if chosen.size else None

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rightly.calibrators import takes
+from rightly.calibrators import CALIBRATORS
 from rightly.cli.calibrating import labelled
 from rightly.cli.choosing import chosen_method
 from rightly.cli.consoles import ERR, OUT
@@ -47,19 +47,19 @@ def add_commands(commands: Any) -> None:
     add.set_defaults(run=_fit)
 
 
-def _fit(chosen: argparse.Namespace) -> None:
+def learn(chosen: argparse.Namespace) -> None:
     predictions, labels = labelled(chosen.cal, chosen.views)
     asked = {"expected_shift": chosen.expected_shift, "neighbours": chosen.neighbours}
     if chosen.method != "auto":
         for name, value in asked.items():
-            if value is not None and not takes(chosen.method, name):
+            if value is not None and not CALIBRATORS.find(chosen.method).takes(name):
                 raise ValueError(f"--{name} is for --method rightly, got --method {chosen.method}")
     chosen.method = chosen_method(chosen.method, predictions, labels, chosen.expected_shift)
     asked["seed"] = chosen.seed
     arguments: dict[str, Any] = {
         name: value
         for name, value in asked.items()
-        if value is not None and takes(chosen.method, name)
+        if value is not None and CALIBRATORS.find(chosen.method).takes(name)
     }
     with ERR.status(f"fitting {chosen.method} on {len(predictions)} predictions"):
         fitted = fit(
@@ -75,7 +75,7 @@ def _fit(chosen: argparse.Namespace) -> None:
         )
     fitted.save(chosen.out)
     plain = int(predictions.unshifted().sum())
-    shifted = len(predictions) - plain if fitted.uses_shifted_rows else 0
+    shifted = len(predictions) - plain if fitted.calibrator.uses_shifted_rows else 0
     OUT.print(
         f"{chosen.method}, fitted on {plain} predictions of {predictions.class_count} classes"
         f"{f' and {shifted} of shifted images' if shifted else ''}, is in {chosen.out}",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rightly.calibrators import Calibrator, load_calibrator
+from rightly.calibrators import AnyCalibrator, load_calibrator
 from rightly.cli.calibrating import labelled, named_tests, names_in
 from rightly.cli.consoles import ERR, OUT
 from rightly.evaluation.measurement import (
@@ -93,14 +93,14 @@ def _tests(chosen: argparse.Namespace) -> TestSets:
     return named_tests(chosen.on, chosen.views)
 
 
-def _fitted(chosen: argparse.Namespace) -> dict[str, Calibrator]:
+def _fitted(chosen: argparse.Namespace) -> dict[str, AnyCalibrator]:
     """The calibrators named or loaded; before those loaded, the classifier's own confidence."""
     if chosen.methods and not chosen.cal:
         raise ValueError("--methods needs --cal, the predictions to fit them on")
     names = names_in(chosen.methods)
     if not names and not chosen.calibrator:
         raise ValueError("give --calibrator FILE, or --methods NAMES with --cal FILE")
-    found: dict[str, Calibrator] = {}
+    found: dict[str, AnyCalibrator] = {}
     if names:
         data = labelled(chosen.cal, chosen.views)
         found = {name: fitted_by(name, *data, seed=chosen.seed) for name in names}
@@ -308,7 +308,7 @@ class _AgainstBase:
         }
         self.base = self._measured(fitted_by(BASE, predictions, labels))
 
-    def _measured(self, fitted: Calibrator) -> dict[tuple[str, str], tuple[float, np.ndarray]]:
+    def _measured(self, fitted: AnyCalibrator) -> dict[tuple[str, str], tuple[float, np.ndarray]]:
         found = {}
         for dataset, (test, truth) in self.tests.items():
             one = scored(fitted, fitted.select_views(test), truth, self.metrics)
@@ -317,7 +317,7 @@ class _AgainstBase:
                 found[dataset, name] = (value, resampled[name])
         return found
 
-    def changes(self, fitted: Calibrator | None = None) -> dict[tuple[str, str], Change]:
+    def changes(self, fitted: AnyCalibrator | None = None) -> dict[tuple[str, str], Change]:
         """By test set and metric; of the base itself where no calibrator is given."""
         found = {}
         measured = self.base if fitted is None else self._measured(fitted)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rightly import __version__
-from rightly.calibrators import Calibrator
+from rightly.calibrators import AnyCalibrator
 from rightly.cli.calibrating import bootstrap_for, compared, labelled, named_tests, names_in
 from rightly.cli.consoles import ERR, OUT
 from rightly.datasets import ImageDataset, UnreadableImage, open_images
@@ -132,7 +132,7 @@ def study_of(
     predictions: Predictions,
     labels: Any,
     tests: TestSets,
-    fitted: Calibrator,
+    fitted: AnyCalibrator,
     rows: Sequence[Result],
     bootstrap: Bootstrap,
     *,
@@ -166,7 +166,7 @@ def _test_set(
     name: str,
     test: Predictions,
     truth: Any,
-    fitted: Calibrator,
+    fitted: AnyCalibrator,
     bootstrap: Bootstrap,
     pictures: Pictures | None,
 ) -> report.TestSet:

@@ -9,7 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rightly.calibrators import Calibrator, NotFittedError, load_calibrator
+from rightly.calibrators import (
+    AnyCalibrator,
+    Cascade,
+    FittedCalibrator,
+    as_fitted,
+    load_calibrator,
+)
 from rightly.classifiers import Classifier, Preprocessing, open_model
 from rightly.classifiers.backends import ModuleBackend
 from rightly.datasets.decoding import as_picture
@@ -52,7 +58,7 @@ class CalibratedClassifier(nn.Module):
     def __init__(
         self,
         classifier: str | nn.Module | Classifier | Callable[..., Any],
-        calibrator: Calibrator,
+        calibrator: AnyCalibrator,
         views: Views | None = None,
         *,
         preprocessing: Preprocessing | None = None,
@@ -61,13 +67,7 @@ class CalibratedClassifier(nn.Module):
         device: str | torch.device = "auto",
     ) -> None:
         super().__init__()
-        if not isinstance(calibrator, Calibrator):
-            raise TypeError(
-                f"calibrator must be a fitted rightly calibrator, got {type(calibrator).__name__}: "
-                "load one with rightly.load_calibrator(path)"
-            )
-        if not calibrator.is_fitted:
-            raise NotFittedError(f"{calibrator.title} has learned nothing yet: call fit first")
+        calibrator = as_fitted(calibrator)
         if not calibrator.is_pointwise:
             raise ValueError(
                 f"{calibrator.title} looks at a whole batch of samples, so it cannot answer for "
@@ -79,7 +79,8 @@ class CalibratedClassifier(nn.Module):
         must_have_classes(calibrator, None, class_names)
         names = class_names or calibrator.class_names or self.opened.class_names
         self.class_names = None if names is None else tuple(names)
-        self.calibrator = calibrator
+        self.fitted = calibrator
+        self.calibrator = calibrator.calibrator
         backend = self.opened.backend
         features = "features" in calibrator.needs
         self.network: Look | None = None
@@ -97,12 +98,12 @@ class CalibratedClassifier(nn.Module):
 
     @property
     def threshold(self) -> float | None:
-        return self.calibrator.threshold
+        return self.fitted.threshold
 
     @property
     def identity(self) -> dict[str, Any]:
         """All that the files of this model say about it."""
-        return identity_of(self.calibrator, self.opened, self.class_names)
+        return identity_of(self.fitted, self.opened, self.class_names)
 
     def train(self: Model, mode: bool = True) -> Model:
         """Nothing changes: what was calibrated is the classifier in evaluation mode."""
@@ -170,7 +171,7 @@ class CalibratedClassifier(nn.Module):
     def look(self, images: Images) -> tuple[Tensor, Said]:
         """The classifier's own logits, and what is said about each image."""
         views = list(self.views)
-        if not self.calibrator.is_cascade or torch.compiler.is_exporting():
+        if not isinstance(self.calibrator, Cascade) or torch.compiler.is_exporting():
             stacked, *features = self._asked(Front(views, self.preprocessing), images)
             said = self.head.of_stack(stacked, *features)
             return stacked[: images.shape[0]], said
@@ -195,12 +196,12 @@ class CalibratedClassifier(nn.Module):
             answer = tuple(part for part in both if part is not None)
         found = answer[0].shape[1]
         if found != self.calibrator.class_count:
-            must_have_classes(self.calibrator, found, None)
+            must_have_classes(self.fitted, found, None)
         return answer
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
         """Writes config.json, the calibrator and a model card; the classifier stays where it is."""
-        hub.write(Path(folder), self.calibrator, self.identity)
+        hub.write(Path(folder), self.fitted, self.identity)
 
     @classmethod
     def from_pretrained(
@@ -221,7 +222,7 @@ class CalibratedClassifier(nn.Module):
 
 
 def chosen_views(
-    calibrator: Calibrator, views: Views | None
+    calibrator: FittedCalibrator, views: Views | None
 ) -> tuple[tuple[str, ...], tuple[View, ...]]:
     """Names and functions of the views that a calibrator was fitted with."""
     names = calibrator.view_names
@@ -243,7 +244,7 @@ def chosen_views(
 
 def _opened(
     classifier: Any,
-    calibrator: Calibrator,
+    calibrator: FittedCalibrator,
     preprocessing: Preprocessing | None,
     output: str | int | None,
     device: str | torch.device,

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from rightly.atomic_write import write_atomically
-from rightly.calibrators import Calibrator
+from rightly.calibrators import FittedCalibrator
 from rightly.deployment.metadata import checked_identity
 from rightly.deployment.model_card import card_of
 
 CONFIG, CALIBRATOR, CARD = "config.json", "calibrator.safetensors", "README.md"
 
 
-def write(folder: Path, calibrator: Calibrator, identity: Mapping[str, Any]) -> None:
+def write(folder: Path, calibrator: FittedCalibrator, identity: Mapping[str, Any]) -> None:
     """Writes the three files; a card that somebody edited is left alone."""
     folder.mkdir(parents=True, exist_ok=True)
     calibrator.save(folder / CALIBRATOR)
@@ -41,7 +41,7 @@ def located(name: str | os.PathLike[str]) -> Path:
     return Path(_package().snapshot_download(repository, allow_patterns=wanted))
 
 
-def must_match_config(folder: Path, calibrator: Calibrator) -> None:
+def must_match_config(folder: Path, calibrator: FittedCalibrator) -> None:
     """Refuses a folder whose config and calibrator were not written together."""
     path = folder / CONFIG
     try:

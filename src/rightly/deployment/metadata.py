@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rightly.calibrators import Calibrator
+from rightly.calibrators import FittedCalibrator
 from rightly.classifiers import Classifier, Preprocessing
 
 FORMAT = "rightly-deployed"
@@ -11,7 +11,7 @@ VERSION = 1
 
 
 def identity_of(
-    calibrator: Calibrator, classifier: Classifier, class_names: Sequence[str] | None
+    calibrator: FittedCalibrator, classifier: Classifier, class_names: Sequence[str] | None
 ) -> dict[str, Any]:
     """All that a file says about itself, as plain values."""
     identity = identity_without_classifier(calibrator)
@@ -22,7 +22,7 @@ def identity_of(
     }
 
 
-def identity_without_classifier(calibrator: Calibrator) -> dict[str, Any]:
+def identity_without_classifier(calibrator: FittedCalibrator) -> dict[str, Any]:
     """What a calibrator's own file says about itself."""
     from rightly import __version__
 
@@ -46,7 +46,7 @@ def identity_without_classifier(calibrator: Calibrator) -> dict[str, Any]:
     }
 
 
-def _threshold(calibrator: Calibrator) -> dict[str, Any] | None:
+def _threshold(calibrator: FittedCalibrator) -> dict[str, Any] | None:
     if calibrator.threshold is None:
         return None
     recorded = dict(calibrator.record.get("threshold") or {})
@@ -55,14 +55,14 @@ def _threshold(calibrator: Calibrator) -> dict[str, Any] | None:
     return {"value": calibrator.threshold, **recorded}
 
 
-def expected_preprocessing(calibrator: Calibrator) -> Preprocessing | None:
+def expected_preprocessing(calibrator: FittedCalibrator) -> Preprocessing | None:
     """How the images were shown that the calibrator was fitted on, where that is known."""
     source = calibrator.record.get("classifier") or {}
     values = source.get("preprocessing")
     return None if values is None else Preprocessing.from_dict(values)
 
 
-def must_match(calibrator: Calibrator, classifier: Classifier) -> None:
+def must_match(calibrator: FittedCalibrator, classifier: Classifier) -> None:
     """Refuses a classifier other than the one whose predictions the calibrator was fitted on."""
     source = calibrator.record.get("classifier") or {}
     known = source.get("fingerprint")
@@ -84,7 +84,7 @@ def must_match(calibrator: Calibrator, classifier: Classifier) -> None:
 
 
 def must_have_classes(
-    calibrator: Calibrator, count: int | None, names: Sequence[str] | None
+    calibrator: FittedCalibrator, count: int | None, names: Sequence[str] | None
 ) -> None:
     """Refuses another number of classes, or other names."""
     if count is not None and count != calibrator.class_count:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, final
 import torch
 from torch import Tensor, nn
 
+from rightly.calibrators import Cascade
 from rightly.classifiers.exported import SessionBackend
 from rightly.deployment.calibrated_classifier import CalibratedClassifier
 from rightly.deployment.onnx_compose import (
@@ -52,7 +53,7 @@ def joined(model: CalibratedClassifier, example: Images) -> Any:
     require("onnx", "onnx")
     with quietly():
         look = _classifier(model, example)
-        cascade = model.calibrator.is_cascade and bool(model.views)
+        cascade = isinstance(model.calibrator, Cascade) and bool(model.views)
         graph = (_with_budget if cascade else _of_all_views)(model, example, look)
     names = output_names(model.head)
     return finished(graph, {f"said_{name}": name for name in names})
@@ -79,6 +80,7 @@ def _with_budget(model: CalibratedClassifier, example: Images, look: Looking) ->
     pass_on(front, INPUT, "front_images")
     graph = chained(front, look.graph, {"front_shown": look.given})
     logits = _given(model, look, 2, "logits", "n")
+    assert isinstance(model.calibrator, Cascade)
     first = traced(First(model.calibrator), {"first_logits": logits["logits"]}, ["first_rows"])
     pass_on(graph, look.logits, "kept_logits")
     graph = chained(graph, first, {look.logits: "first_logits"})

@@ -13,7 +13,7 @@ from typing import NamedTuple, final
 import torch
 from torch import Tensor, nn
 
-from rightly.calibrators import Calibrator
+from rightly.calibrators import Cascade, FittedCalibrator
 from rightly.classifiers import Preprocessing
 from rightly.classifiers.backends import last_linear
 from rightly.classifiers.classifier import logits_of
@@ -91,7 +91,7 @@ class Look(nn.Module):
 class First(nn.Module):
     """The rows whose views a cascade has to look at."""
 
-    def __init__(self, calibrator: Calibrator) -> None:
+    def __init__(self, calibrator: Cascade) -> None:
         super().__init__()
         self.calibrator = calibrator
 
@@ -110,11 +110,11 @@ class Head(nn.Module):
 
     threshold: Tensor | None
 
-    def __init__(self, calibrator: Calibrator, view_names: Sequence[str]) -> None:
+    def __init__(self, fitted: FittedCalibrator, view_names: Sequence[str]) -> None:
         super().__init__()
-        self.calibrator, self.view_names = calibrator, tuple(view_names)
+        self.calibrator, self.view_names = fitted.calibrator, tuple(view_names)
         # As a tensor, so that a threshold is compared as exactly in a graph as here.
-        threshold = calibrator.threshold
+        threshold = fitted.threshold
         self.register_buffer(
             "threshold", None if threshold is None else torch.tensor(threshold, dtype=torch.float64)
         )
@@ -148,7 +148,7 @@ class Head(nn.Module):
         predictions = Predictions.unchecked(
             logits, view_logits=views, features=features, view_names=self.view_names
         )
-        confidence, temperature, probabilities = self.calibrator.answer(predictions)
+        _, confidence, temperature, probabilities = self.calibrator.compute(predictions)
         accept = None if self.threshold is None else confidence >= self.threshold
         seen = None if views is None else views.softmax(-1).max(-1)
         return Said(

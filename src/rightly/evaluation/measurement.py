@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rightly.calibrators import CALIBRATORS, Calibrator, calibrator, method, takes
+from rightly.calibrators import CALIBRATORS, AnyCalibrator, Calibrator, calibrator
 from rightly.evaluation.results import SIGNIFICANT, Bootstrap, Key, with_intervals
 from rightly.evaluation.results import Result as Result
 from rightly.evaluation.results import mean_ranks as mean_ranks
@@ -21,7 +21,7 @@ Announce = Callable[[str], object]
 
 
 def measure(
-    fitted: Calibrator,
+    fitted: AnyCalibrator,
     predictions: Predictions,
     labels: AnyArray,
     metrics: Sequence[str] = tuple(METRICS),
@@ -31,7 +31,7 @@ def measure(
 
 
 def scored(
-    fitted: Calibrator, predictions: Predictions, labels: AnyArray, metrics: Sequence[str]
+    fitted: AnyCalibrator, predictions: Predictions, labels: AnyArray, metrics: Sequence[str]
 ) -> Outcomes:
     """What a fitted calibrator says about one test set, as far as these metrics look at it."""
     known = checked_labels(labels, predictions)
@@ -40,7 +40,7 @@ def scored(
         probabilities = fitted.probabilities(predictions).double().cpu().numpy()
     return Outcomes(
         fitted.confidence(predictions).cpu().numpy(),
-        predictions.correct(known).cpu().numpy(),
+        (fitted.classes(predictions) == known).cpu().numpy(),
         probabilities,
         known.cpu().numpy(),
     )
@@ -130,7 +130,7 @@ def uncalibrated(predictions: Predictions, labels: AnyArray) -> Calibrator:
 
 
 def before_and_after(
-    fitted: Calibrator,
+    fitted: AnyCalibrator,
     dataset: str,
     predictions: Predictions,
     labels: AnyArray,
@@ -210,7 +210,7 @@ def fitted_by(name: str, predictions: Predictions, labels: AnyArray, seed: int =
 
 def is_random(name: str) -> bool:
     """Whether a method takes a seed."""
-    return takes(name, "seed")
+    return CALIBRATORS.find(name).is_random
 
 
 def runnable(predictions: Predictions, tests: TestSets) -> tuple[str, ...]:
@@ -222,7 +222,9 @@ def missing(name: str, predictions: Predictions, tests: TestSets) -> tuple[str, 
     """What a method needs and some of these predictions lack."""
     everywhere = [predictions, *(test for test, _ in tests.values())]
     return tuple(
-        need for need in method(name).needs if any(getattr(p, need) is None for p in everywhere)
+        need
+        for need in CALIBRATORS.find(name).needs
+        if any(getattr(p, need) is None for p in everywhere)
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rightly.calibrators import CALIBRATORS, calibrator, method, takes
+from rightly.calibrators import CALIBRATORS, calibrator
 from rightly.calibrators.correctness_logistic.pseudo_shifted import image_numbers, shift_kinds
 from rightly.predictions import Predictions, checked_labels
 from rightly.shapes import AnyArray
@@ -25,8 +25,8 @@ CANDIDATES = (
     "ensemble_temperature_scaling",
     "spline",
     "ca_views",
-    "correctness_regression",
-    "rightly",
+    "correctness_network",
+    "correctness_logistic",
 )
 FOLDS = 4
 EXPECTED_SHIFT = 0.5
@@ -77,7 +77,7 @@ def choose(
     able = [
         name
         for name in candidates
-        if all(getattr(predictions, need) is not None for need in method(name).needs)
+        if all(getattr(predictions, need) is not None for need in CALIBRATORS.find(name).needs)
     ]
     if not able:
         raise ValueError(f"candidates must be some of {', '.join(CALIBRATORS)} that can be fitted")
@@ -88,7 +88,9 @@ def choose(
     for name in able:
         announce(name)
         options: dict[str, Any] = (
-            {"expected_shift": expected_shift} if takes(name, "expected_shift") else {}
+            {"expected_shift": expected_shift}
+            if CALIBRATORS.find(name).takes("expected_shift")
+            else {}
         )
         confidence = torch.zeros(len(predictions), dtype=torch.float64)
         for out in range(folds):

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from rightly.calibrators import calibrator, first_of
-from rightly.calibrators.cascade import HeldOut, best_band, held_out
+from rightly.calibrators.cascade import FULL_BAND, Band, HeldOut, cross_fit, select_band
 from rightly.calibrators.solvers.optimise import one_thread
 from rightly.evaluation.measurement import metric
 from rightly.evaluation.view_selection import best_views
@@ -23,7 +23,7 @@ class Point:
 
     budget: float
     passes: float
-    band: tuple[float, float] | None  # confidence without views; None where views never pay
+    band: Band  # confidence without views at which views are looked at
     brier: float
     auroc: float
     ece: float
@@ -47,14 +47,14 @@ def cost_curve(
     if not shown.view_names:
         raise ValueError("a budget is for views, but these predictions have none: collect them")
     sides = calibrator(first or first_of(method)), calibrator(method)
-    if not sides[1].looks_at_views:
+    if not sides[1].uses_views:
         raise ValueError(f"method must be one that looks at views, got {method}")
     with torch.no_grad(), one_thread():
-        judged = held_out(*sides, shown, truth)
+        judged = cross_fit(*sides, shown, truth)
     m = len(shown.view_names)
     points = [_point(judged, budget, m) for budget in budgets or default_budgets(m)]
     everywhere = np.ones(len(judged.first), dtype=bool)
-    return [*points, _measured(judged, float(m + 1), everywhere, m, (0.0, 1.0))]
+    return [*points, _measured(judged, float(m + 1), everywhere, m, FULL_BAND)]
 
 
 def views_for_budget(
@@ -86,11 +86,10 @@ def _point(judged: HeldOut, budget: float, views: int) -> Point:
     halves = order[: n // 2], order[n // 2 :]
     asked = np.zeros(n, dtype=bool)
     for chosen_on, judged_on in (halves, halves[::-1]):
-        low, high = best_band(judged.take(chosen_on), allowed)
+        low, high = select_band(judged.take(chosen_on), allowed)
         some = judged.first[judged_on]
         asked[judged_on] = (some >= low) & (some <= high)
-    low, high = best_band(judged, allowed)
-    return _measured(judged, budget, asked, views, None if low > high else (low, high))
+    return _measured(judged, budget, asked, views, select_band(judged, allowed))
 
 
 def _measured(
@@ -98,7 +97,7 @@ def _measured(
     budget: float,
     asked: np.ndarray,
     views: int,
-    band: tuple[float, float] | None,
+    band: Band,
 ) -> Point:
     confidence = np.where(asked, judged.second, judged.first)
     values = {name: metric(name).measure(confidence, judged.correct) for name in METRICS}

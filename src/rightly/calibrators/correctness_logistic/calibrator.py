@@ -82,7 +82,7 @@ class CorrectnessLogistic(Calibrator):
         self.neighbours = neighbours
         self.needs = ("features",) if neighbours else ()
 
-    def _fit(self, predictions: Predictions, labels: Labels) -> None:
+    def learn(self, predictions: Predictions, labels: Labels) -> None:
         plain, device = predictions.unshifted(), labels.device
         images, truth = predictions[plain], labels[plain]
         if not self.expected_shift:
@@ -98,7 +98,7 @@ class CorrectnessLogistic(Calibrator):
             share = problem.best_share(samples)
             solution = problem.fitted(samples, share, curved)
         kept = slice(None) if curved else slice(0)
-        self.learn(
+        self.store(
             inverse=torch.tensor(inverse, dtype=torch.float64, device=device),
             rehearsed=torch.tensor(share, dtype=torch.float64, device=device),
             bias=solution.bias.to(device),
@@ -110,7 +110,7 @@ class CorrectnessLogistic(Calibrator):
             starts=units.starts[kept].to(device),
         )
         if neighbours is not None:
-            self.learn(near_features=neighbours.features, near_classes=neighbours.classes)
+            self.store(near_features=neighbours.features, near_classes=neighbours.classes)
 
     def _kept(self, predictions: Predictions, labels: Labels) -> Neighbours | None:
         """Some of the calibration samples, spread over all of them."""
@@ -123,7 +123,7 @@ class CorrectnessLogistic(Calibrator):
         image = image_numbers(predictions)[rows]
         return Neighbours.of(predictions.features[rows], labels[rows], image)
 
-    def _confidence(self, predictions: Predictions) -> PerSample:
+    def compute_confidence(self, predictions: Predictions) -> PerSample:
         temperature, width = self.inverse.reciprocal(), self.directions.shape[0]
         log_distance_ratio = None
         if self.neighbours:

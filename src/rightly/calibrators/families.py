@@ -1,0 +1,71 @@
+"""Two families of calibrators: those that divide logits, and those that map them to vectors."""
+
+from abc import abstractmethod
+from typing import final
+
+import torch
+
+from rightly.calibrators.base import Calibrator, Parts
+from rightly.calibrators.solvers.margin_table import (
+    chunks,
+    inverse_temperature_for,
+    scaled_softmax,
+    top_probability,
+)
+from rightly.predictions import Predictions
+from rightly.tensor_shapes import Labels, Logits, PerSample
+
+
+class TemperatureCalibrator(Calibrator):
+    """Divides logits by a positive temperature, so the predicted class never changes."""
+
+    @abstractmethod
+    def compute_temperature(self, predictions: Predictions) -> PerSample: ...
+
+    @final
+    def compute_confidence(self, predictions: Predictions) -> PerSample:
+        inverse = self.compute_temperature(predictions).reciprocal()
+        return top_probability(predictions.logits, inverse)
+
+    @final
+    def compute_parts(self, predictions: Predictions) -> Parts:
+        temperature = self.compute_temperature(predictions)
+        probabilities = scaled_softmax(predictions.logits, temperature.reciprocal())
+        confidence = top_probability(predictions.logits, temperature.reciprocal())
+        return Parts(confidence, temperature, probabilities)
+
+
+class VectorCalibrator(Calibrator):
+    """Maps logits to a probability vector of its own; confidence is read from that."""
+
+    @abstractmethod
+    def compute_vectors(self, logits: Logits) -> Logits: ...
+
+    @final
+    def compute_probabilities(self, predictions: Predictions) -> Logits:
+        logits = predictions.logits
+        return torch.cat([self.compute_vectors(logits[rows]) for rows in chunks(logits)])
+
+    @final
+    def compute_classes(self, predictions: Predictions) -> Labels:
+        if self.keeps_class:
+            return predictions.classes
+        return self.compute_probabilities(predictions).argmax(-1)
+
+    @final
+    def compute_confidence(self, predictions: Predictions) -> PerSample:
+        parts = []
+        for rows in chunks(predictions.logits):
+            logits = predictions.logits[rows]
+            vectors = self.compute_vectors(logits)
+            leading = logits if self.keeps_class else vectors
+            parts.append(vectors.gather(-1, leading.argmax(-1, keepdim=True)).squeeze(-1))
+        return torch.cat(parts)
+
+    @final
+    def compute_parts(self, predictions: Predictions) -> Parts:
+        probabilities = self.compute_probabilities(predictions)
+        classes = predictions.classes if self.keeps_class else probabilities.argmax(-1)
+        confidence = probabilities.gather(-1, classes[:, None]).squeeze(-1)
+        inverse = inverse_temperature_for(predictions.logits, confidence)
+        return Parts(confidence, inverse.reciprocal(), probabilities)

@@ -1,0 +1,128 @@
+"""A calibrator ready for use: with the threshold to accept by, and a record of its origin."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, final
+
+from rightly.calibrators import serialization
+from rightly.calibrators.base import Calibrator, NotFittedError
+from rightly.predictions import Predictions
+from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
+
+
+@final
+class FittedCalibrator:
+    """A fitted calibrator, when to accept its predictions, and where it comes from.
+
+    It has the calls of a calibrator. `record` holds the classifier, the calibration data and what
+    was measured on them, as plain values.
+    """
+
+    def __init__(
+        self,
+        calibrator: Calibrator,
+        threshold: float | None = None,
+        record: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not calibrator.is_fitted:
+            raise NotFittedError(
+                f"{calibrator.title} is not fitted: call fit(predictions, labels) first"
+            )
+        self.calibrator = calibrator
+        self.threshold = threshold
+        self.record: Mapping[str, Any] = dict(record or {})
+
+    def classes(self, predictions: Predictions) -> Labels:
+        """The predicted class of each sample, which `confidence` is about."""
+        return self.calibrator.classes(predictions)
+
+    def confidence(self, predictions: Predictions) -> PerSample:
+        """Probability that each predicted class is right."""
+        return self.calibrator.confidence(predictions)
+
+    def temperature(self, predictions: Predictions) -> PerSample:
+        """What each row's logits are divided by to give its confidence."""
+        return self.calibrator.temperature(predictions)
+
+    def probabilities(self, predictions: Predictions) -> Logits:
+        """A probability for every class; the predicted class has the largest."""
+        return self.calibrator.probabilities(predictions)
+
+    def select_views(self, predictions: Predictions) -> Predictions:
+        """The predictions with the views that it was fitted on, whatever others they have."""
+        return self.calibrator.select_views(predictions)
+
+    def accept(self, predictions: Predictions) -> PerSampleBool:
+        """Whether the confidence of each prediction reaches the threshold."""
+        if self.threshold is None:
+            raise ValueError(
+                f"{self.title} has no threshold to accept by: set threshold, or fit with "
+                "threshold= or accuracy="
+            )
+        return self.confidence(predictions) >= self.threshold
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes one safetensors file, for `rightly.load_calibrator`."""
+        serialization.save(Path(path), self.calibrator, self.threshold, self.record)
+
+    @property
+    def method(self) -> str | None:
+        return self.calibrator.method
+
+    @property
+    def title(self) -> str:
+        return self.calibrator.title
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        return self.calibrator.arguments
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return self.calibrator.needs
+
+    @property
+    def keeps_class(self) -> bool:
+        return self.calibrator.keeps_class
+
+    @property
+    def is_pointwise(self) -> bool:
+        return self.calibrator.is_pointwise
+
+    @property
+    def class_count(self) -> int | None:
+        return self.calibrator.class_count
+
+    @property
+    def class_names(self) -> tuple[str, ...] | None:
+        return self.calibrator.class_names
+
+    @property
+    def view_names(self) -> tuple[str, ...]:
+        return self.calibrator.view_names
+
+    @property
+    def feature_count(self) -> int | None:
+        return self.calibrator.feature_count
+
+    def __repr__(self) -> str:
+        accepts = "" if self.threshold is None else f", accepts from {self.threshold:.4g}"
+        classifier = (self.record.get("classifier") or {}).get("name")
+        source = f", classifier {classifier}" if classifier else ""
+        return f"{repr(self.calibrator)[:-1]}{source}{accepts}>"
+
+
+AnyCalibrator = Calibrator | FittedCalibrator
+
+
+def as_fitted(calibrator: AnyCalibrator) -> FittedCalibrator:
+    """The same with a place for threshold and record, where it has none."""
+    if isinstance(calibrator, FittedCalibrator):
+        return calibrator
+    if not isinstance(calibrator, Calibrator):
+        raise TypeError(
+            f"calibrator must be a fitted rightly calibrator, got {type(calibrator).__name__}: "
+            "load one with rightly.load_calibrator(path)"
+        )
+    return FittedCalibrator(calibrator)

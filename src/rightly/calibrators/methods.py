@@ -1,0 +1,230 @@
+"""The table of contents: every calibrator that can be named, in the order of the paper's tables."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from inspect import signature
+from typing import Any, Literal
+
+from rightly.calibrators.adaptive_temperature_scaling import AdaptiveTemperatureScaling
+from rightly.calibrators.base import Calibrator
+from rightly.calibrators.correctness_logistic.calibrator import CorrectnessLogistic
+from rightly.calibrators.correctness_network import CorrectnessNetwork
+from rightly.calibrators.ensemble_temperature_scaling import EnsembleTemperatureScaling
+from rightly.calibrators.multi_isotonic import MultiIsotonic
+from rightly.calibrators.proximity import Proximity, ProximityBins
+from rightly.calibrators.spline import Spline
+from rightly.calibrators.temperature_network import ReleasedTemperatureNetwork, TemperatureNetwork
+from rightly.calibrators.temperature_scaling import TemperatureScaling
+from rightly.calibrators.true_class_probability import TrueClassProbability
+from rightly.calibrators.uncalibrated import Uncalibrated
+from rightly.registry import Registry
+
+Group = Literal["baseline", "literature", "paper", "ablation", "released", "own"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """How to build a calibrator, where it comes from, and what to know before choosing it."""
+
+    name: str
+    build: Callable[..., Calibrator]
+    group: Group
+    paper: str = ""
+    needs: tuple[str, ...] = ()  # fields of Predictions without which it cannot work
+    uses: tuple[str, ...] = ()  # fields it reads where there are any
+    is_random: bool = False  # takes a seed
+    is_pointwise: bool = True  # each sample's confidence is its own, whatever the batch
+    keeps_class: bool = True  # the predicted class is the classifier's own
+    aliases: tuple[str, ...] = ()
+    note: str = ""
+
+    def takes(self, argument: str) -> bool:
+        """Whether it can be built with that argument."""
+        return argument in signature(self.build).parameters
+
+
+def _network(name: str, evidence: str, loss: str, group: Group, **fields: Any) -> Method:
+    """A temperature network: `ca_views` and the rows of the paper's ablation."""
+    return Method(
+        name,
+        partial(TemperatureNetwork, evidence, loss, **fields.pop("arguments", {})),
+        group,
+        needs=VIEWS if evidence == "view_scores" else (),
+        is_random=True,
+        **{"paper": PAPER, **fields},
+    )
+
+
+PAPER = "Liu et al., ICML 2025"
+VIEWS, FEATURES = ("view_logits",), ("features",)
+
+CALIBRATORS: Registry[Method] = Registry(
+    "method",
+    Method,
+    [
+        Method("uncalibrated", Uncalibrated, "baseline", note="the classifier's own confidence"),
+        Method(
+            "temperature_scaling",
+            TemperatureScaling,
+            "baseline",
+            "Guo et al., ICML 2017",
+            aliases=("ts",),
+            note="one temperature, solved exactly",
+        ),
+        Method(
+            "ensemble_temperature_scaling",
+            EnsembleTemperatureScaling,
+            "baseline",
+            "Zhang et al., ICML 2020",
+            aliases=("ets",),
+            note="a mixture of tempered, plain and uniform probabilities",
+        ),
+        Method(
+            "multi_isotonic",
+            MultiIsotonic,
+            "baseline",
+            "Zhang et al., ICML 2020",
+            aliases=("mir",),
+            note="one isotonic map of all class probabilities",
+        ),
+        Method(
+            "spline",
+            Spline,
+            "baseline",
+            "Gupta et al., ICLR 2021",
+            aliases=("spl",),
+            note="recalibrates the confidence alone",
+        ),
+        Method(
+            "adaptive_temperature_scaling",
+            AdaptiveTemperatureScaling,
+            "literature",
+            "Joy et al., AAAI 2023",
+            needs=FEATURES,
+            is_random=True,
+            aliases=("ats",),
+            note="class-conditional autoencoder",
+        ),
+        Method(
+            "true_class_probability",
+            TrueClassProbability,
+            "literature",
+            "Corbiere et al., NeurIPS 2019",
+            needs=FEATURES,
+            is_random=True,
+            aliases=("tcp",),
+            note="ranks well, biased low as a probability",
+        ),
+        Method(
+            "proximity",
+            Proximity,
+            "literature",
+            "Xiong et al., NeurIPS 2023",
+            needs=FEATURES,
+            aliases=("procal",),
+            note="density ratio at (confidence, proximity)",
+        ),
+        Method(
+            "proximity_bins",
+            ProximityBins,
+            "literature",
+            "Xiong et al., NeurIPS 2023",
+            needs=FEATURES,
+            note="shrunken gap of bins of (confidence, proximity)",
+        ),
+        _network(
+            "parameterized_temperature_scaling",
+            "top_logits",
+            "squared_error",
+            "literature",
+            paper="Tomani et al., ECCV 2022",
+            arguments={"hidden": (5, 5)},
+            aliases=("pts",),
+            note="ten logits, two hidden layers, squared error",
+        ),
+        _network(
+            "ce_only", "top_logits", "cross_entropy", "ablation", note="what the paper calls PTS"
+        ),
+        _network("ca_only", "top_logits", "correctness_aware", "paper"),
+        _network("ce_views", "view_scores", "cross_entropy", "ablation"),
+        _network(
+            "ca_views",
+            "view_scores",
+            "correctness_aware",
+            "paper",
+            note="the paper's method, converged",
+        ),
+        _network("ca_ce_views", "view_scores", "correctness_aware+cross_entropy", "ablation"),
+        _network(
+            "dca_views", "view_scores", "dca", "ablation", paper=f"Liang et al., 2020; {PAPER}"
+        ),
+        _network(
+            "mdca_views",
+            "view_scores",
+            "mdca",
+            "ablation",
+            paper=f"Hebbalaguppe et al., 2022; {PAPER}",
+        ),
+        _network("dca_ca_views", "view_scores", "dca+correctness_aware", "ablation"),
+        _network("mdca_ca_views", "view_scores", "mdca+correctness_aware", "ablation"),
+        _network(
+            "ca_balanced_views",
+            "view_scores",
+            "balanced_correctness_aware",
+            "released",
+            paper=f"released code of {PAPER}",
+            note="right and wrong samples weigh the same, which lowers every confidence; converged",
+        ),
+        Method(
+            "ca_views_released",
+            partial(
+                ReleasedTemperatureNetwork, "view_scores", "balanced_correctness_aware", epochs=10
+            ),
+            "released",
+            f"released code of {PAPER}",
+            needs=VIEWS,
+            is_random=True,
+            note="for the record: balanced, Adam 1e-4, 10 epochs, clamp 0.1-10; half its seeds "
+            "never leave the clamp, the others stay near where they start on small calibration "
+            "sets",
+        ),
+        Method(
+            "ce_views_released",
+            partial(ReleasedTemperatureNetwork, "view_scores", "cross_entropy", epochs=500),
+            "released",
+            f"released code of {PAPER}",
+            needs=VIEWS,
+            is_random=True,
+            note="for the record: unweighted, Adam 1e-4, 500 epochs, clamp 0.1-10; same dead starts",
+        ),
+        Method(
+            "balanced_temperature",
+            partial(TemperatureScaling, "balanced_correctness_aware"),
+            "ablation",
+            "control",
+            note="one temperature under the balanced loss: what lowering every confidence alone "
+            "does",
+        ),
+        Method(
+            "correctness_network",
+            CorrectnessNetwork,
+            "ablation",
+            "control",
+            needs=VIEWS,
+            is_random=True,
+            note="the same view evidence, logistic output, cross-entropy on correctness",
+        ),
+        Method(
+            "correctness_logistic",
+            CorrectnessLogistic,
+            "own",
+            "this project",
+            uses=VIEWS,
+            aliases=("rightly",),
+            note="uses views and shift augmentation where there are any; expected_shift=0..1 says "
+            "how much shift to expect",
+        ),
+    ],
+    group="rightly.calibrators",
+)
