@@ -26,9 +26,11 @@ _REGISTRIES: "dict[type, Registry[Any]]" = {}  # by type of record: where `regis
 class Registry(Mapping[str, Record]):
     """Records of one type by name: built in, then registered, then of installed packages."""
 
-    def __init__(self, kind: str, of: type[Record], records: Iterable[Record]) -> None:
+    def __init__(
+        self, kind: str, of: type[Any], records: Iterable[Record], group: str | None = None
+    ) -> None:
         self.kind, self.of = kind, of
-        self.group = f"rightly.{kind}s"
+        self.group = group or f"rightly.{kind}s"
         self._records: dict[str, Record] = {}
         self._aliases: dict[str, str] = {}
         self._installed: bool = False  # whether installed packages were asked
