@@ -8,9 +8,7 @@ from scipy.optimize import minimize
 import rightly
 from rightly import Predictions
 from rightly.calibrators.correctness_logistic.pseudo_shifted import (
-    image_numbers,
     pseudo_shifted,
-    shift_kinds,
     view_coupling,
 )
 from rightly.calibrators.correctness_logistic.random_features import FAR, RandomFeatures
@@ -31,7 +29,8 @@ def shaken(n=1500, strength=0.0, seed=0, shift=None, names=()):
     own = clear + noise + torch.randn(n, 10, generator=g)
     views = clear[:, None] + noise[:, None] + torch.randn(n, 3, 10, generator=g)
     marks = None if shift is None else np.full(n, shift)
-    predictions = Predictions(2 * own, 2 * views, shift=marks, shift_names=names)
+    image = None if shift is None else np.arange(n)
+    predictions = Predictions(2 * own, 2 * views, shift=marks, shift_names=names, image=image)
     return predictions, labels
 
 
@@ -253,16 +252,6 @@ class TestNeighbours:
     def test_a_number_below_nought_is_refused(self):
         with pytest.raises(ValueError, match="neighbours must be 0"):
             rightly.calibrator("rightly", neighbours=-1)
-
-
-def test_kinds_and_images_are_told_from_shifts():
-    names = ("gaussian_blur:3", "jpeg:2", "gaussian_blur:1", "fog")
-    shift = np.array([0, 0, 1, 1, 2, 2, 3, 4])
-    predictions = Predictions(torch.randn(8, 3), shift=shift, shift_names=names)
-    assert shift_kinds(predictions).tolist() == [0, 0, 1, 1, 2, 2, 1, 3]
-    assert image_numbers(predictions).tolist() == [0, 1, 0, 1, 0, 1, 0, 0]
-    unnamed = Predictions(torch.randn(3, 3), shift=np.array([0, 1, 2]))
-    assert shift_kinds(unnamed).tolist() == [0, 1, 2]
 
 
 class TestHiddenUnits:
