@@ -287,8 +287,7 @@ class TestHiddenUnits:
     @pytest.mark.parametrize("kinds", [0, 4])
     def test_fitted_without_views_it_ignores_them(self, kinds):
         joined, labels = rehearsing(STANDARD_SHIFTS[:kinds])
-        marks = {"shift": joined.shift.numpy(), "shift_names": joined.shift_names}
-        fitted = rightly.calibrator("rightly").fit(Predictions(joined.logits, **marks), labels)
+        fitted = rightly.calibrator("rightly").fit(joined.without_views(), labels)
         shown, _ = shaken(seed=5)
         assert bool(fitted.starts.shape[0]) == bool(kinds)
         bare = fitted.confidence(Predictions(shown.logits))

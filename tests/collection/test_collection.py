@@ -483,7 +483,7 @@ def test_a_full_disk_can_be_mended_and_the_run_completed(tmp_path, shards_of, mo
         write(*given, **named)
 
     monkeypatch.setattr(pyarrow.parquet, "write_table", full)
-    with pytest.raises(OSError, match="part-000001.parquet.*No space left.*same collect again"):
+    with pytest.raises(OSError, match="part-000001.parquet.*No space left.*same command again"):
         collect(Tiny(), root, out=out, preprocessing=SMALL)
     assert [path.name for path in out.iterdir()] == ["part-000000.parquet"]
     same(
