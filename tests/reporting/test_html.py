@@ -21,7 +21,7 @@ from rightly.reporting.html.study import THRESHOLDS, accepted, class_lines, wors
 from rightly.reporting.html.verdict import outcome, summary, sure_and_wrong, verdict
 from tests.browser import chromium, console_errors
 from tests.conftest import make
-from tests.predictions.test_parquet import asked
+from tests.predictions.shards import asked
 
 EVIL = '<script>alert("x")</script> & </style>'
 
