@@ -3,6 +3,7 @@ import zipfile
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,15 +21,48 @@ def test_what_is_saved_is_loaded(tmp_path, sample):
         [f"class {i}" for i in range(10)],
         np.arange(300) % 3,
         ["blur", "noise"],
+        np.arange(300) // 3 * 10**15,
     )
     rightly.save(tmp_path / "a.npz", marked, labels)
     loaded, found = rightly.load(tmp_path / "a.npz")
-    for name in ("logits", "view_logits", "features", "shift"):
+    for name in ("logits", "view_logits", "features", "shift", "image"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(marked, name))
     for name in ("view_names", "class_names", "shift_names"):
         assert getattr(loaded, name) == getattr(marked, name)
     np.testing.assert_array_equal(found, labels)
     assert [file.name for file in tmp_path.iterdir()] == ["a.npz"]
+
+
+def test_what_is_loaded_is_saved_to_the_same_bytes(tmp_path, sample):
+    predictions, labels = sample
+    odd = Predictions(
+        predictions.logits * torch.tensor([-0.0, 1e-44, *[1.0] * 8]),
+        predictions.view_logits,
+        shift=np.arange(300) % 3,
+    )
+    rightly.save(tmp_path / "a.npz", odd, labels)
+    rightly.save(tmp_path / "b.npz", *rightly.load(tmp_path / "a.npz"))
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+
+
+def test_the_version_is_stored_and_others_are_refused(tmp_path, sample):
+    rightly.save(tmp_path / "a.npz", sample[0])
+    with np.load(tmp_path / "a.npz") as stored:
+        assert stored["format_version"] == 1
+    for version in (2, "one", [1, 1]):
+        path = written(tmp_path / "b.npz", logits=LOGITS, format_version=version)
+        with pytest.raises(
+            ValueError, match=r"b\.npz has format version .* reads 1: update rightly"
+        ):
+            rightly.load(path)
+
+
+def test_images_are_derived_for_files_made_by_hand(tmp_path):
+    path = written(tmp_path / "a.npz", logits=LOGITS, shift=[0, 1, 0, 1])
+    assert rightly.load(path)[0].image.tolist() == [0, 0, 1, 1]
+    path = written(tmp_path / "b.npz", logits=LOGITS, image=[0, 1, -1, 3])
+    with pytest.raises(ValueError, match=r"b\.npz: image must not be negative"):
+        rightly.load(path)
 
 
 def test_labels_are_none_where_the_file_has_none(tmp_path, sample):

@@ -46,6 +46,7 @@ def test_everything_that_is_written_is_read(tmp_path, dtype, labelled, changes):
             assert getattr(found, name) is None
         else:
             np.testing.assert_array_equal(getattr(found, name), stored(getattr(expected, name)))
+    np.testing.assert_array_equal(found.image, expected.image)
     assert found.view_names == tuple(plan["views"])
     assert found.shift_names == tuple(plan["shifts"])
     assert found.class_names == (plan["class_names"] and tuple(plan["class_names"]))
@@ -203,3 +204,41 @@ def test_a_changed_byte_never_changes_a_number(store, data):
         np.testing.assert_array_equal(labels, whole.labels)
     finally:
         store.shard(0).write_bytes(kept)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_every_bit_comes_back(tmp_path_factory, data):
+    """Negative zeros and subnormal numbers too, for images of any number."""
+    made = Store.begin(tmp_path_factory.mktemp("a") / "b", asked(shards=1, shifts=[]))
+    block = block_of([0, 1], asked(shifts=[]))
+    values = data.draw(
+        st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=6, max_size=6)
+    )
+    logits = np.array(values, np.float32).reshape(2, 3) - np.float32([-0.0, 2, 0])
+    image = np.array(sorted(data.draw(st.sets(st.integers(0, 2**63 - 1), min_size=2, max_size=2))))
+    if not np.isfinite(logits.sum()):
+        return
+    made.write(0, replace(block, logits=logits, image=image))
+    found, _ = rightly.load(made.path)
+    assert found.logits.numpy().tobytes() == logits.tobytes()
+    assert found.image.tolist() == image.tolist()
+
+
+def test_names_of_images_are_in_the_order_of_rows_and_damage_is_named(store):
+    names, shift, shifts = read_image_names(store.path)
+    assert names == [f"{i}.png" for i in range(5)] * 3 and shifts == ("contrast:2", "jpeg")
+    assert shift.tolist() == [0] * 5 + [1] * 5 + [2] * 5
+    store.shard(1).write_bytes(b"PAR1")
+    with pytest.raises(ValueError, match="part-000001.parquet is damaged"):
+        read_image_names(store.path)
+
+
+def test_settings_that_are_no_json_are_damage(store):
+    table = pyarrow.parquet.read_table(store.shard(0))
+    broken = table.replace_schema_metadata({b"rightly": b"{"})
+    pyarrow.parquet.write_table(broken, store.shard(0))
+    with pytest.raises(ValueError, match="part-000000.parquet is damaged"):
+        rightly.load(store.path)
