@@ -76,7 +76,14 @@ class TemperatureNetwork(TemperatureCalibrator):
             some = data.take(rows)
             return lambda output: chosen.of(some.scores(math.log(inverse) - _bounded(output)))
 
-        layers = fit_network((x - centre) / scale, data.correct, loss_for, self.hidden, self.seed)
+        layers = fit_network(
+            (x - centre) / scale,
+            data.correct,
+            loss_for,
+            self.hidden,
+            self.seed,
+            image=predictions.image,
+        )
         self.learn(
             log_temperature=torch.tensor(-math.log(inverse), dtype=torch.float64),
             centre=centre,
