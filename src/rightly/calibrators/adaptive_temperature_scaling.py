@@ -80,7 +80,7 @@ class AdaptiveTemperatureScaling(TemperatureCalibrator):
             code, elbo = model.sample(x[rows], labels[rows], generator)
             return cross_entropy(code, rows) - elbo
 
-        train, held = split_rows(predictions.classes == labels, self.seed)
+        train, held = split_rows(predictions.classes == labels, self.seed, image=predictions.image)
         with repeatably():
             adam(
                 [*model.tensors(), *parameters(head)],

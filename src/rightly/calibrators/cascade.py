@@ -119,7 +119,7 @@ def cross_fit(
     """Each half judged by calibrators fitted on the other, which are left fitted on one half."""
     correct = predictions.classes == labels
     said = torch.zeros(2, len(correct), dtype=torch.float64)
-    halves = split_rows(correct, seed=0, share=0.5)
+    halves = split_rows(correct, seed=0, share=0.5, image=predictions.image)
     for fitted_on, judged in (halves, halves[::-1]):
         for i, (side, shown) in enumerate(
             ((first, predictions.without_views()), (second, predictions))

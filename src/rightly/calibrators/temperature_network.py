@@ -63,7 +63,14 @@ class TemperatureNetwork(TemperatureCalibrator):
             subset = data.take(rows)
             return lambda output: loss.of(subset.scores(math.log(inverse) - _bounded(output)))
 
-        layers = fit_network((x - centre) / scale, data.correct, loss_for, self.hidden, self.seed)
+        layers = fit_network(
+            (x - centre) / scale,
+            data.correct,
+            loss_for,
+            self.hidden,
+            self.seed,
+            image=predictions.image,
+        )
         self.store(
             log_temperature=torch.tensor(-math.log(inverse), dtype=torch.float64),
             centre=centre,

@@ -43,7 +43,7 @@ class TrueClassProbability(Calibrator):
         centre, scale = standardisation(predictions.features)
         x = (predictions.features - centre) / scale
         target = predictions.logits.softmax(-1).gather(-1, labels[:, None]).squeeze(-1)
-        train, held = split_rows(predictions.classes == labels, self.seed)
+        train, held = split_rows(predictions.classes == labels, self.seed, image=predictions.image)
         generator = torch.Generator().manual_seed(self.seed)
         layers = draw_layers([x.shape[1], *self.hidden, 1], generator, x.device, x.dtype)
 

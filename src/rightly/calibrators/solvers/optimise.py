@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from rightly.calibrators.solvers.mlp import Layer, draw_layers, parameters, run
-from rightly.tensor_shapes import Features, PerSampleBool
+from rightly.tensor_shapes import Features, Labels, PerSampleBool
 
 LossOf = Callable[[Tensor], Tensor]  # row numbers -> scalar
 NetworkLoss = Callable[[list[Layer]], Tensor]
@@ -47,8 +47,21 @@ def repeatably() -> Iterator[None]:
         yield
 
 
-def split_rows(correct: PerSampleBool, seed: int, share: float = HELD_OUT) -> tuple[Tensor, Tensor]:
-    """Row numbers to train on and to hold out, right and wrong samples in the same shares."""
+def split_rows(
+    correct: PerSampleBool, seed: int, share: float = HELD_OUT, image: Labels | None = None
+) -> tuple[Tensor, Tensor]:
+    """Row numbers to train on and to hold out, right and wrong samples in the same shares.
+
+    Rows that share a number of `image` are not parted; the first of them stands for all.
+    """
+    if image is not None and len(image.unique()) < len(image):
+        group = image.unique(return_inverse=True)[1]
+        rows = torch.arange(len(group), device=group.device)
+        first = torch.full_like(rows[: int(group.max()) + 1], len(rows))
+        first = first.scatter_reduce(0, group, rows, "amin")
+        sides = split_rows(correct[first], seed, share)
+        train, held = (torch.isin(group, side).nonzero().squeeze(-1) for side in sides)
+        return train, held
     generator = torch.Generator().manual_seed(seed)
     train, held = [], []
     for side in (True, False):
@@ -68,6 +81,7 @@ def fit_network(
     hidden: Sequence[int],
     seed: int,
     decays: Sequence[float] = DECAYS,
+    image: Labels | None = None,
 ) -> list[Layer]:
     """Train a network of one output; `loss_for(rows)` gives the loss of outputs for these rows.
 
@@ -76,7 +90,7 @@ def fit_network(
     with all rows at its own strength. Outputs start near 0, where nothing saturates, and if no
     network does better on the held-out rows than an output of 0, 0 it is.
     """
-    train, held = split_rows(correct, seed)
+    train, held = split_rows(correct, seed, image=image)
     generator = torch.Generator().manual_seed(seed)
     first_look = train[torch.randperm(len(train), generator=generator)[:SUBSAMPLE].to(x.device)]
 
