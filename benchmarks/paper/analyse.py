@@ -1,27 +1,26 @@
 """Runs one of the paper's analyses: tables as CSV and Markdown, and a figure.
 
-    python benchmarks/analyse.py meta_sets --data .../cifar10_predictions --out FOLDER
-    python benchmarks/analyse.py loss_surface --out FOLDER
+    python -m benchmarks.paper.analyse meta_sets --data .../cifar10_predictions --out FOLDER
+    python -m benchmarks.paper.analyse loss_surface --out FOLDER
 
-Analyses that compare methods of the registry take their values from the long table of run.py
+Analyses that compare methods of the registry take their values from the long table
 (--results), which is completed first where it lacks some.
 """
 
 import argparse
 import csv
 import sys
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import results
-from analyses import ANALYSES, Analysis, Context, Table
-from gathering import Places
+from benchmarks.long_table import unique
+from benchmarks.paper.analyses import ANALYSES, Analysis, Context, Table
+from benchmarks.paper.gathering import Places
+from benchmarks.paper.run import add_arguments, notify, read_places, read_selection
+from benchmarks.paper.setups import SETUPS
 from rightly.atomic_write import write_atomically
-from rightly.cli.consoles import show_warning
-from run import add_arguments, places_of, say, selection
-from setups import SETUPS
+from rightly.reporting.figures.style import grid_of, save, styled
 
 
 def write_tables(name: str, tables: Sequence[Table], out: Path) -> str:
@@ -33,7 +32,7 @@ def write_tables(name: str, tables: Sequence[Table], out: Path) -> str:
         columns = list(table.rows[0])
         parts += ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
         parts += [
-            "| " + " | ".join(_shown(row[column]) for column in columns) + " |"
+            "| " + " | ".join(_format_value(row[column]) for column in columns) + " |"
             for row in table.rows
         ]
         parts.append("")
@@ -44,32 +43,12 @@ def write_tables(name: str, tables: Sequence[Table], out: Path) -> str:
 
 def write_figure(name: str, analysis: Analysis, tables: Sequence[Table], out: Path) -> None:
     """The figure as PDF for papers and SVG for pages."""
-    try:
-        import matplotlib
-    except ImportError:
-        say("no figure, because matplotlib is not installed: pip install 'rightly[plots]'")
-        return
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
     columns = min(analysis.panels, 3)
-    lines = -(-analysis.panels // columns)
-    # A fixed salt and no date: the same numbers give the same file.
-    style = {"svg.hashsalt": "rightly", "svg.fonttype": "none", "font.size": 9}
-    with matplotlib.rc_context(style):
-        figure, axes = pyplot.subplots(
-            lines, columns, figsize=(4.6 * columns, 3.6 * lines), layout="constrained"
-        )
-        analysis.draw(tables, axes.ravel())
-        for kind in ("pdf", "svg"):
-            options: dict[str, Any] = {"CreationDate" if kind == "pdf" else "Date": None}
-            write_atomically(
-                out / f"{name}.{kind}",
-                lambda part, kind=kind, options=options: figure.savefig(
-                    part, format=kind, metadata=options
-                ),
-            )
-        pyplot.close(figure)
+    grid = grid_of(-(-analysis.panels // columns), columns, analysis.height)
+    with styled():
+        analysis.draw(tables, grid.ravel())
+    for ending in (".pdf", ".svg"):
+        save(grid.flat[0], out / f"{name}{ending}")
 
 
 def _write_csv(path: Path, table: Table) -> None:
@@ -80,7 +59,7 @@ def _write_csv(path: Path, table: Table) -> None:
             writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()})
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if not isinstance(value, float):
         return str(value)
     return f"{value:.2f}" if abs(value) >= 1 or value == 0 else f"{value:.3g}"
@@ -95,40 +74,39 @@ def main() -> int:
     add_arguments(parser, data_required=False)  # the loss surface needs none
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--results", type=Path, help="default: results.csv in the output folder")
-    asked = parser.parse_args()
-    warnings.showwarning = show_warning
+    options = parser.parse_args()
     try:
-        report(asked)
+        run_analysis(options)
     except (ValueError, TypeError, OSError) as error:
-        say(f"analyse.py: {error}")
+        notify(f"benchmarks.paper.analyse: {error}")
         return 2
     return 0
 
 
-def report(asked: argparse.Namespace) -> None:
-    """Computes, writes and prints what was asked for."""
-    analysis, setup = ANALYSES[asked.analysis], SETUPS[asked.setup]
-    asked.out.mkdir(parents=True, exist_ok=True)
-    if analysis.needs_data and asked.data is None:
+def run_analysis(options: argparse.Namespace) -> None:
+    """Computes an analysis, prints its tables and writes them and its figure."""
+    analysis, setup = ANALYSES[options.analysis], SETUPS[options.setup]
+    options.out.mkdir(parents=True, exist_ok=True)
+    if analysis.needs_data and options.data is None:
         raise ValueError(f"--data must say where the predictions of {setup.name} are")
-    places = places_of(asked, asked.out) if asked.data else Places(Path(), asked.out)
-    _, classifiers, seeds = selection(asked, setup)
+    places = read_places(options, options.out) if options.data else Places(Path(), options.out)
+    _, classifiers, seeds = read_selection(options, setup)
     context = Context(
         setup,
         places,
         classifiers,
         seeds,
-        asked.results or asked.out / "results.csv",
-        say,
-        lambda text: say(f"{asked.analysis}: {text}"),
+        options.results or options.out / "results.csv",
+        notify,
+        lambda text: notify(f"{options.analysis}: {text}"),
     )
     tables = analysis.compute(context)
     if not all(table.rows for table in tables):
         raise ValueError("there was nothing to analyse: see what was skipped above")
-    print(f"{analysis.question}\n\n{write_tables(asked.analysis, tables, asked.out)}")
-    write_figure(asked.analysis, analysis, tables, asked.out)
-    written = results.unique(path.name for path in sorted(asked.out.glob(f"{asked.analysis}*")))
-    print(f"in {asked.out}: {', '.join(written)}")
+    print(f"{analysis.question}\n\n{write_tables(options.analysis, tables, options.out)}")
+    write_figure(options.analysis, analysis, tables, options.out)
+    written = unique(path.name for path in sorted(options.out.glob(f"{options.analysis}*")))
+    print(f"in {options.out}: {', '.join(written)}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""From a setup and a classifier to predictions: stored ones where they are, else collected."""
+"""Predictions of a setup's classifiers: read where they are stored, collected where not."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,18 @@ import torch
 from torch import Tensor
 
 import rightly
+from benchmarks.paper.setups import Classifier, Images, Setup
 from rightly.datasets import ImageDataset, open_images
 from rightly.evaluation.measurement import split_by_shift
-from setups import Classifier, Images, Setup
 
 Labelled = tuple[rightly.Predictions, Tensor]
-Say = Callable[[str], object]
-Begin = Callable[[str, int], Callable[[int], object]]  # a title and a total -> what counts up
+Notify = Callable[[str], object]
+# A title and a total go in, what counts up comes out.
+BeginProgress = Callable[[str, int], Callable[[int], object]]
 
 
-def unseen(title: str, total: int) -> Callable[[int], object]:
-    """Work that nobody watches."""
+def ignore_progress(title: str, total: int) -> Callable[[int], object]:
+    """Counts nothing, for work that nobody watches."""
     return lambda count: None
 
 
@@ -42,35 +43,37 @@ class Places:
     predictions: Path
 
 
-def trials(
+def gather_trials(
     setup: Setup,
     classifier: Classifier,
     places: Places,
-    say: Say,
-    begin: Begin = unseen,
+    notify: Notify,
+    begin_progress: BeginProgress = ignore_progress,
     every_view: bool = False,
 ) -> list[Trial]:
-    """Fitting on the calibration set, once for each task that its test sets make of it."""
-    calibration = gather(setup, classifier, setup.calibration, places, say, begin, every_view)
+    """One trial for each task that the test sets make of the calibration set."""
+    calibration = gather(
+        setup, classifier, setup.calibration, places, notify, begin_progress, every_view
+    )
     plain: dict[str, Labelled] = {}
-    found: list[Trial] = []
+    narrowed: list[Trial] = []
     for images in setup.tests:
         if images.half:
-            fitting, testing = halves(*calibration)
-            found.append(Trial(fitting, {images.name: testing}))
+            fitting, testing = split_in_halves(*calibration)
+            narrowed.append(Trial(fitting, {images.name: testing}))
             continue
         try:
-            test = gather(setup, classifier, images, places, say, begin, every_view)
+            test = gather(setup, classifier, images, places, notify, begin_progress, every_view)
         except MissingError as missing:
-            say(f"skipped: {missing}")
+            notify(f"skipped: {missing}")
             continue
         if test[0].class_count == calibration[0].class_count:
             plain |= split_by_shift(images.name, *test)
         else:
-            source = _opened(setup, images, places)
-            fitting = restricted(calibration, test[0], source)
-            found.append(Trial(fitting, {images.name: test}))
-    return [Trial(calibration, plain), *found] if plain else found
+            source = _open_source(setup, images, places)
+            fitting = restrict_classes(calibration, test[0], source)
+            narrowed.append(Trial(fitting, {images.name: test}))
+    return [Trial(calibration, plain), *narrowed] if plain else narrowed
 
 
 def gather(
@@ -78,11 +81,11 @@ def gather(
     classifier: Classifier,
     images: Images,
     places: Places,
-    say: Say,
-    begin: Begin = unseen,
+    notify: Notify,
+    begin_progress: BeginProgress = ignore_progress,
     every_view: bool = False,
 ) -> Labelled:
-    """What a classifier said about images: read where it is stored, collected where it is not.
+    """A classifier's labelled predictions for images: read where stored, collected where not.
 
     Only the views of the setup are kept, unless `every_view` that is stored is asked for.
     """
@@ -92,20 +95,20 @@ def gather(
     for path in (stored.with_name(f"{images.name}.npz"), stored, collected):
         if path.is_file() or (path.is_dir() and any(path.glob("part-*.parquet"))):
             try:
-                return _labelled(path, *rightly.load(path), views)
+                return _check_labelled(path, *rightly.load(path), views)
             except ValueError as error:
                 if "is unfinished" not in str(error):
                     raise
-    source = _opened(setup, images, places)
+    source = _open_source(setup, images, places)
     if source is None:
         raise MissingError(
             f"{classifier.name} on {images.name}: no predictions at {stored}(.npz), and no images "
             f"at {places.data / images.folder} to collect them from (layout {images.layout})"
         )
     collected.parent.mkdir(parents=True, exist_ok=True)
-    say(f"collecting {classifier.name} on {images.name}: {len(source)} images")
+    notify(f"collecting {classifier.name} on {images.name}: {len(source)} images")
     try:
-        made = rightly.collect(
+        collection = rightly.collect(
             classifier.spec,
             source,
             setup.views,
@@ -113,16 +116,16 @@ def gather(
             setup.batch_size,
             out=collected,
             features=setup.features,
-            advance=begin(f"collecting {classifier.name}: {images.name}", len(source)),
+            advance=begin_progress(f"collecting {classifier.name}: {images.name}", len(source)),
         )
     except ImportError as error:
         raise MissingError(
             f"{classifier.name} on {images.name}: {classifier.spec} cannot be opened: {error}"
         ) from error
-    return _labelled(collected, *made, views)
+    return _check_labelled(collected, *collection, views)
 
 
-def halves(predictions: rightly.Predictions, labels: Tensor) -> tuple[Labelled, Labelled]:
+def split_in_halves(predictions: rightly.Predictions, labels: Tensor) -> tuple[Labelled, Labelled]:
     """Two random halves, each class in equal shares."""
     generator = torch.Generator().manual_seed(0)
     shuffled = torch.randperm(len(labels), generator=generator)
@@ -131,7 +134,7 @@ def halves(predictions: rightly.Predictions, labels: Tensor) -> tuple[Labelled, 
     return (predictions[one], labels[one]), (predictions[other], labels[other])
 
 
-def restricted(
+def restrict_classes(
     calibration: Labelled, test: rightly.Predictions, source: ImageDataset | None
 ) -> Labelled:
     """The calibration samples of the classes that a test set has, with the logits of these only."""
@@ -153,17 +156,17 @@ def restricted(
     rows = number[labels] >= 0
     kept = predictions[rows]
     views = kept.view_logits
-    fewer = rightly.Predictions(
+    restricted = rightly.Predictions(
         narrow.restrict(kept.logits),
         None if views is None else narrow.restrict(views),
         kept.features,
         kept.view_names or None,
         test.class_names,
     )
-    return fewer, number[labels[rows]]
+    return restricted, number[labels[rows]]
 
 
-def _opened(setup: Setup, images: Images, places: Places) -> ImageDataset | None:
+def _open_source(setup: Setup, images: Images, places: Places) -> ImageDataset | None:
     root = places.data
     if setup.unpack is not None:
         root = setup.unpack(places.data, places.predictions / setup.name / "images")
@@ -177,7 +180,7 @@ def _opened(setup: Setup, images: Images, places: Places) -> ImageDataset | None
     )
 
 
-def _labelled(
+def _check_labelled(
     path: Path,
     predictions: rightly.Predictions,
     labels: Tensor | None,

@@ -1,4 +1,4 @@
-"""What the paper calls things, and the values it prints (published.csv, typed from its tables)."""
+"""The paper's names, and the values it prints (published.csv, typed from its tables)."""
 
 import csv
 from pathlib import Path
@@ -37,8 +37,8 @@ TABLES = {
 }
 
 
-class Published(NamedTuple):
-    """One cell of a table of the paper, in its own words; values are times 100."""
+class PublishedValue(NamedTuple):
+    """One cell of a table of the paper, in its own words; values are in %."""
 
     table: str
     setup: str
@@ -48,8 +48,8 @@ class Published(NamedTuple):
     value: float
 
 
-def published() -> list[Published]:
+def read_published() -> list[PublishedValue]:
     """Every cell, in the paper's order."""
     with (Path(__file__).parent / "published.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    return [Published(**{**row, "value": float(row["value"])}) for row in rows]
+    return [PublishedValue(**{**row, "value": float(row["value"])}) for row in rows]

@@ -1,44 +1,43 @@
 """Fits every method for every classifier of a setup and measures it on every test set.
 
-    python benchmarks/run.py cifar10-kit --data .../cifar10_predictions --out results.csv
-    python benchmarks/run.py imagenet-kit --data .../imagenet_val2000 --out results.csv
+    python -m benchmarks.paper.run cifar10-kit --data .../cifar10_predictions --out results.csv
+    python -m benchmarks.paper.run imagenet-kit --data .../imagenet_val2000 --out results.csv
 
 Predictions are read from DATA/CLASSIFIER/SET.npz (or a folder that collect wrote) where they are
-there, and otherwise collected from the images below DATA. Rows that the table already has are
+stored, and otherwise collected from the images below DATA. Rows that the table already has are
 kept, so that a killed run goes on where it was, and a new method adds only its own rows.
 """
 
 import argparse
 import sys
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-import results
 import rightly
-from gathering import MissingError, Places, Trial, trials
-from results import Result
-from rightly.cli.consoles import ERR, show_warning
+from benchmarks.long_table import Entry, append_entries, parse_names, read_entries, unique
+from benchmarks.paper.gathering import MissingError, Places, Trial, gather_trials
+from benchmarks.paper.setups import SETUPS, Setup
 from rightly.evaluation.measurement import is_random, measure, missing
 from rightly.metrics import METRICS
-from setups import SETUPS, Setup
 
-OWN = ("accuracy", "mean_confidence")  # measured beside METRICS: they explain the others
+ADDITIONAL = ("accuracy", "mean_confidence")  # measured beside METRICS: they explain the others
+ERR = Console(stderr=True, highlight=False)
 
 
-def run(
+def run_setup(
     setup: Setup,
     places: Places,
     out: Path,
     methods: Sequence[str],
     classifiers: Sequence[str],
     seeds: int = 1,
-) -> list[Result]:
+) -> list[Entry]:
     """All rows of the table after adding what it lacked of this setup."""
-    rows = results.read(out)
+    entries = read_entries(out)
     with Progress(
         TextColumn("{task.description:<52}"),
         BarColumn(),
@@ -50,7 +49,7 @@ def run(
         fits = sum(seeds if is_random(method) else 1 for method in methods)
         task = bar.add_task(setup.name, total=fits * len(classifiers))
 
-        def begin(title: str, total: int) -> Callable[[int], object]:
+        def begin_progress(title: str, total: int) -> Callable[[int], object]:
             collecting = bar.add_task(title, total=total)
             return lambda count: bar.advance(collecting, count)
 
@@ -58,68 +57,69 @@ def run(
             if classifier.name not in classifiers:
                 continue
             try:
-                found = trials(setup, classifier, places, say, begin)
+                trials = gather_trials(setup, classifier, places, notify, begin_progress)
             except MissingError as reason:
-                say(f"skipped: {reason}")
-                found = []
+                notify(f"skipped: {reason}")
+                trials = []
             for method in methods:
                 for seed in range(seeds if is_random(method) else 1):
                     bar.update(task, description=f"{classifier.name}: {method}")
-                    new = lacking(setup.name, classifier.name, found, method, seed, rows)
+                    new = measure_missing(
+                        setup.name, classifier.name, trials, method, seed, entries
+                    )
                     if new:
-                        rows += new
-                        results.write(out, rows)
+                        entries = append_entries(out, new)
                     bar.advance(task)
-    return rows
+    return entries
 
 
-def lacking(
+def measure_missing(
     setup: str,
     classifier: str,
-    found: Sequence[Trial],
+    trials: Sequence[Trial],
     method: str,
     seed: int,
-    rows: Sequence[Result],
-) -> list[Result]:
+    entries: Sequence[Entry],
+) -> list[Entry]:
     """The rows of one method and seed that the table does not have, freshly measured."""
-    have = {row.key for row in rows if row.classifier == classifier and row.method == method}
-    new: list[Result] = []
-    for trial in found:
-        todo = [
+    keys = {entry.key for entry in entries}
+    new: list[Entry] = []
+    for trial in trials:
+        names = unique(
             name
             for name in trial.tests
-            for metric in (*METRICS, *OWN)
-            if (setup, classifier, name, method, seed, metric) not in have
-        ]
-        tests = {name: trial.tests[name] for name in results.unique(todo)}
-        if not tests or not usable(method, classifier, trial):
+            for metric in (*METRICS, *ADDITIONAL)
+            if (setup, classifier, name, method, seed, metric) not in keys
+        )
+        if not names or not has_inputs(method, classifier, trial):
             continue
         arguments = {"seed": seed} if is_random(method) else {}
         start = time.perf_counter()
-        fitted = rightly.calibrator(method, **arguments).fit(*trial.calibration)
+        calibrator = rightly.calibrator(method, **arguments).fit(*trial.calibration)
         seconds = time.perf_counter() - start
-        for name, (predictions, labels) in tests.items():
-            values = measure(fitted, predictions, labels)
+        for name in names:
+            predictions, labels = trial.tests[name]
+            values = measure(calibrator, predictions, labels)
             values["accuracy"] = float(predictions.correct(labels).double().mean())
-            values["mean_confidence"] = float(fitted.confidence(predictions).mean())
-            new += [
-                Result(setup, classifier, name, method, seed, metric, value, len(labels), seconds)
+            values["mean_confidence"] = float(calibrator.confidence(predictions).mean())
+            rows = [
+                Entry(setup, classifier, name, method, seed, metric, value, len(labels), seconds)
                 for metric, value in values.items()
-                if (setup, classifier, name, method, seed, metric) not in have
             ]
+            new += [row for row in rows if row.key not in keys]
     return new
 
 
-def usable(method: str, classifier: str, trial: Trial) -> bool:
-    """Whether all that a method needs is there, with a word where it is not."""
-    lacks = missing(method, trial.calibration[0], trial.tests)
-    if lacks:
-        say(f"skipped: {method} for {classifier}, for want of {', '.join(lacks)}")
-    return not lacks
+def has_inputs(method: str, classifier: str, trial: Trial) -> bool:
+    """Whether all that a method needs is there, with a message where it is not."""
+    needs = missing(method, trial.calibration[0], trial.tests)
+    if needs:
+        notify(f"skipped: {method} for {classifier} needs {', '.join(needs)}")
+    return not needs
 
 
-def say(text: str) -> None:
-    """A line above the progress bar."""
+def notify(text: str) -> None:
+    """Prints a line above the progress bar."""
     ERR.print(text, soft_wrap=True, markup=False)
 
 
@@ -129,30 +129,30 @@ def main() -> int:
     )
     parser.add_argument("setup", choices=SETUPS)
     add_arguments(parser)
-    parser.add_argument("--out", type=Path, required=True, help="the table, a CSV file")
-    asked = parser.parse_args()
-    setup = SETUPS[asked.setup]
-    warnings.showwarning = show_warning
+    parser.add_argument("--out", type=Path, required=True, help="the long table, a CSV file")
+    options = parser.parse_args()
+    setup = SETUPS[options.setup]
     try:
-        rows = run(setup, places_of(asked, asked.out.parent), asked.out, *selection(asked, setup))
+        places = read_places(options, options.out.parent)
+        entries = run_setup(setup, places, options.out, *read_selection(options, setup))
     except (ValueError, TypeError, OSError) as error:
-        say(f"run.py: {error}")
+        notify(f"benchmarks.paper.run: {error}")
         return 2
     except KeyboardInterrupt:
-        say("stopped: the same command goes on from here")
+        notify("stopped: the same command goes on from here")
         return 130
-    done = [row for row in rows if row.setup == setup.name]
+    of_setup = [entry for entry in entries if entry.setup == setup.name]
     print(
-        f"{asked.out} has {len(done)} values of {setup.name}: "
-        f"{len({row.classifier for row in done})} classifiers, "
-        f"{len({row.method for row in done})} methods, "
-        f"{len({row.test_set for row in done})} test sets"
+        f"{options.out} has {len(of_setup)} values of {setup.name}: "
+        f"{len({entry.classifier for entry in of_setup})} classifiers, "
+        f"{len({entry.method for entry in of_setup})} methods, "
+        f"{len({entry.test_set for entry in of_setup})} test sets"
     )
-    return 0 if done else 2
+    return 0 if of_setup else 2
 
 
 def add_arguments(parser: argparse.ArgumentParser, data_required: bool = True) -> None:
-    """What says where the data lie and which part of a setup to use."""
+    """Adds the options for where the data lie and which part of a setup to use."""
     parser.add_argument("--data", type=Path, required=data_required, metavar="FOLDER")
     parser.add_argument(
         "--predictions",
@@ -165,22 +165,22 @@ def add_arguments(parser: argparse.ArgumentParser, data_required: bool = True) -
     parser.add_argument("--seeds", type=int, default=1, help="how often to fit what is random")
 
 
-def places_of(asked: argparse.Namespace, beside: Path) -> Places:
-    """Where the arguments say that data and predictions lie."""
-    if not asked.data.is_dir():
-        raise FileNotFoundError(f"--data must be a folder, but there is no {asked.data}")
-    return Places(asked.data, asked.predictions or beside / "predictions")
+def read_places(options: argparse.Namespace, beside: Path) -> Places:
+    """Where the options say that data and predictions lie."""
+    if not options.data.is_dir():
+        raise FileNotFoundError(f"--data must be a folder, but there is no {options.data}")
+    return Places(options.data, options.predictions or beside / "predictions")
 
 
-def selection(asked: argparse.Namespace, setup: Setup) -> tuple[list[str], list[str], int]:
-    """The methods, classifiers and number of seeds asked for."""
-    if asked.seeds < 1:
-        raise ValueError(f"--seeds must be at least 1, got {asked.seeds}")
+def read_selection(options: argparse.Namespace, setup: Setup) -> tuple[list[str], list[str], int]:
+    """The methods, classifiers and number of seeds that the options select."""
+    if options.seeds < 1:
+        raise ValueError(f"--seeds must be at least 1, got {options.seeds}")
     classifiers = [classifier.name for classifier in setup.classifiers]
     return (
-        results.chosen(asked.methods, list(rightly.CALIBRATORS), "methods"),
-        results.chosen(asked.classifiers, classifiers, "classifiers"),
-        asked.seeds,
+        parse_names(options.methods, list(rightly.CALIBRATORS), "--methods"),
+        parse_names(options.classifiers, classifiers, "--classifiers"),
+        options.seeds,
     )
 
 

@@ -39,7 +39,7 @@ class Sheet(NamedTuple):
     notes: Sequence[str]
 
 
-def headings(sheet: Sheet, group: str, arrows: tuple[str, str]) -> list[str]:
+def format_headings(sheet: Sheet, group: str, arrows: tuple[str, str]) -> list[str]:
     """The metrics with their directions; ranks, the last group, have none."""
     names = []
     for metric in sheet.metrics:
@@ -49,20 +49,20 @@ def headings(sheet: Sheet, group: str, arrows: tuple[str, str]) -> list[str]:
     return names
 
 
-def best(sheet: Sheet) -> list[float | None]:
+def find_best(sheet: Sheet) -> list[float | None]:
     """Our best value of each column; in the last group, of ranks, the lowest is best."""
     width = len(sheet.metrics)
-    found: list[float | None] = []
+    best: list[float | None] = []
     for i in range(width * len(sheet.groups)):
         means = [line.cells[i].mean for line in sheet.lines]
-        known = [mean for mean in means if mean is not None]
+        measured = [mean for mean in means if mean is not None]
         is_rank = i >= width * (len(sheet.groups) - 1)
         high = METRICS[sheet.metrics[i % width]].lower_is_better is False and not is_rank
-        found.append(None if not known else max(known) if high else min(known))
-    return found
+        best.append(None if not measured else max(measured) if high else min(measured))
+    return best
 
 
-def text_of(cell: Cell, best: float | None, bold: str, plus_minus: str) -> str:
+def format_cell(cell: Cell, best: float | None, bold: str, plus_minus: str) -> str:
     """`5.53 ±0.41 (11.45)`, our value in bold where it is the best."""
     if cell.mean is None:
         return "–" if cell.published is None else f"– ({cell.published:.2f})"
@@ -74,54 +74,56 @@ def text_of(cell: Cell, best: float | None, bold: str, plus_minus: str) -> str:
     return ours if cell.published is None else f"{ours} ({cell.published:.2f})"
 
 
-def markdown(sheets: Sequence[Sheet]) -> str:
+def write_markdown(sheets: Sequence[Sheet]) -> str:
     out = []
     for sheet in sheets:
         heads = [
             f"{group}: {name}" if not i else name
             for group in sheet.groups
-            for i, name in enumerate(headings(sheet, group, (" ↓", " ↑")))
+            for i, name in enumerate(format_headings(sheet, group, (" ↓", " ↑")))
         ]
-        top = best(sheet)
+        top = find_best(sheet)
         out += [f"### {sheet.title} ({sheet.setup})", "", f"| method | {' | '.join(heads)} |"]
         out.append("|---" + "|---:" * len(heads) + "|")
         for line in sheet.lines:
             cells = [
-                text_of(cell, mark, "**{}**", "±")
+                format_cell(cell, mark, "**{}**", "±")
                 for cell, mark in zip(line.cells, top, strict=True)
             ]
-            out.append(f"| {_named(line)} | {' | '.join(cells)} |")
+            out.append(f"| {_format_method(line)} | {' | '.join(cells)} |")
         out += ["", *(f"{note}  " for note in sheet.notes), ""]
     return "\n".join(out) + "\n"
 
 
-def latex(sheets: Sequence[Sheet]) -> str:
+def write_latex(sheets: Sequence[Sheet]) -> str:
     out = []
     for sheet in sheets:
-        width, top = len(sheet.metrics), best(sheet)
+        width, top = len(sheet.metrics), find_best(sheet)
         over = " & ".join(
-            rf"\multicolumn{{{width}}}{{c}}{{{_escaped(group)}}}" for group in sheet.groups
+            rf"\multicolumn{{{width}}}{{c}}{{{_escape(group)}}}" for group in sheet.groups
         )
         arrows = (r"$\downarrow$", r"$\uparrow$")
         heads = " & ".join(
-            _escaped(name) for group in sheet.groups for name in headings(sheet, group, arrows)
+            _escape(name)
+            for group in sheet.groups
+            for name in format_headings(sheet, group, arrows)
         )
         out += [r"\begin{table*}[t]", r"\centering\scriptsize"]
-        out.append(rf"\caption{{{_escaped(sheet.title)} ({_escaped(sheet.setup)}). ")
-        out.append(" ".join(_escaped(note) for note in sheet.notes) + "}")
+        out.append(rf"\caption{{{_escape(sheet.title)} ({_escape(sheet.setup)}). ")
+        out.append(" ".join(_escape(note) for note in sheet.notes) + "}")
         out.append(rf"\begin{{tabular}}{{l{' ' + 'r' * width * len(sheet.groups)}}}")
         out += [r"\toprule", rf"Method & {over} \\", rf" & {heads} \\", r"\midrule"]
         for line in sheet.lines:
             cells = [
-                text_of(cell, mark, r"\textbf{{{}}}", r"$\pm$").replace("–", "--")
+                format_cell(cell, mark, r"\textbf{{{}}}", r"$\pm$").replace("–", "--")
                 for cell, mark in zip(line.cells, top, strict=True)
             ]
-            out.append(rf"{_escaped(line.title)} & {' & '.join(cells)} \\")
+            out.append(rf"{_escape(line.title)} & {' & '.join(cells)} \\")
         out += [r"\bottomrule", r"\end{tabular}", r"\end{table*}", ""]
     return "\n".join(out)
 
 
-def comma_separated(sheets: Sequence[Sheet]) -> str:
+def write_csv(sheets: Sequence[Sheet]) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -137,16 +139,16 @@ def comma_separated(sheets: Sequence[Sheet]) -> str:
     return file.getvalue()
 
 
-def _named(line: Line) -> str:
+def _format_method(line: Line) -> str:
     return line.title if line.title == line.method else f"{line.title} `{line.method}`"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("_", r"\_").replace("%", r"\%").replace("±", r"$\pm$")
 
 
 FORMATS: dict[str, Callable[[Sequence[Sheet]], str]] = {
-    "markdown": markdown,
-    "latex": latex,
-    "csv": comma_separated,
+    "markdown": write_markdown,
+    "latex": write_latex,
+    "csv": write_csv,
 }

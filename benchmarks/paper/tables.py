@@ -1,25 +1,33 @@
-"""Prints the paper's tables from results of run.py, ours beside the published values.
+"""Prints the paper's tables from the long table, ours beside the published values.
 
-    python benchmarks/tables.py results.csv [--setup cifar10-kit] [--format markdown|latex|csv]
+    python -m benchmarks.paper.tables results.csv [--setup cifar10-kit] \
+        [--format markdown|latex|csv]
 
-A cell is the mean over classifiers (each over its seeds), ± their spread, and in brackets what
-the paper prints. The last columns are mean ranks over classifiers and test sets, 1 is best.
+A cell is the mean over classifiers (each over its seeds), ± their standard deviation, and in
+brackets what the paper prints. The last columns are mean ranks over classifiers and test sets, 1 is
+best, ties shared.
 """
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-import paper
-import results
-from results import Result
+from benchmarks.long_table import (
+    Entry,
+    average_seeds,
+    parse_names,
+    rank_methods,
+    read_entries,
+    unique,
+)
+from benchmarks.paper import published
+from benchmarks.paper.setups import SETUPS, Setup
+from benchmarks.paper.table_formats import FORMATS, Cell, Line, Sheet
 from rightly.metrics import METRICS
-from setups import SETUPS, Setup
-from table_formats import FORMATS, Cell, Line, Sheet
 
 Values = dict[tuple[str, str, str, str], float]  # method, classifier, test set, metric
 
@@ -31,46 +39,50 @@ class Columns(NamedTuple):
     metrics: list[str]
 
 
-def sheets(rows: Sequence[Result], setup: Setup, metrics: Sequence[str]) -> list[Sheet]:
-    """The paper's tables of one setup, filled with our values."""
-    of_setup = [row for row in rows if row.setup == setup.name]
-    values = over_seeds(of_setup)
+def build_sheets(entries: Sequence[Entry], setup: Setup, metrics: Sequence[str]) -> list[Sheet]:
+    """The paper's tables of one setup, with our values."""
+    of_setup = [entry for entry in entries if entry.setup == setup.name]
     nearest = {images.name: images.published for images in setup.tests}
-    found = results.unique(row.test_set for row in of_setup) or list(nearest)
-    tests = {name: nearest.get(name) for name in found}
-    cells = [cell for cell in paper.published() if cell.setup == setup.published]
-    made = []
-    for table in results.unique(cell.table for cell in cells):
+    names = unique(entry.test_set for entry in of_setup) or list(nearest)
+    columns = Columns({name: nearest.get(name) for name in names}, list(metrics))
+    cells = [cell for cell in published.read_published() if cell.setup == setup.published]
+    sheets = []
+    for table in unique(cell.table for cell in cells):
         of_table = [cell for cell in cells if cell.table == table]
-        named = {paper.METHODS[cell.method]: cell.method for cell in of_table}
+        named = {published.METHODS[cell.method]: cell.method for cell in of_table}
         if table != "pre-hoc":
-            named |= {row.method: row.method for row in of_setup if row.method not in named}
+            own = unique(entry.method for entry in of_setup)
+            named |= {method: method for method in own if method not in named}
         printed = {
-            (paper.METHODS[cell.method], cell.test_set, paper.METRICS[cell.metric]): cell.value
+            (
+                published.METHODS[cell.method],
+                cell.test_set,
+                published.METRICS[cell.metric],
+            ): cell.value
             for cell in of_table
         }
-        columns = Columns(tests, list(metrics))
-        made.append(sheet(table, setup, named, columns, values, printed))
-    return made
+        sheets.append(build_sheet(table, setup, named, columns, of_setup, printed))
+    return sheets
 
 
-def sheet(
+def build_sheet(
     table: str,
     setup: Setup,
     named: dict[str, str],
     columns: Columns,
-    values: Values,
+    entries: Sequence[Entry],
     printed: dict[tuple[str, str, str], float],
 ) -> Sheet:
     """One table: a line a method, a column a test set and metric, and mean ranks at the end."""
-    ranks = mean_ranks(values, list(named), columns)
+    values = to_percent(average_seeds(entries))
+    ranks = rank_by_metric(entries, named, columns.metrics)
     lines = []
     for method, title in named.items():
         cells = []
         for test, nearest in columns.tests.items():
             for metric in columns.metrics:
-                known = printed.get((method, nearest or "", metric))
-                cells.append(Cell(*spread(values, method, test, metric), known))
+                value = printed.get((method, nearest or "", metric))
+                cells.append(Cell(*compute_spread(values, method, test, metric), value))
         cells += [Cell(ranks.get((method, metric)), None, None) for metric in columns.metrics]
         lines.append(Line(title, method, tuple(cells)))
     groups = [
@@ -78,116 +90,95 @@ def sheet(
         for test, nearest in columns.tests.items()
     ]
     return Sheet(
-        title=paper.TABLES[table],
+        title=published.TABLES[table],
         number=table,
         setup=setup.name,
         groups=(*groups, "mean rank"),
         metrics=columns.metrics,
         lines=lines,
-        notes=notes(setup, columns.metrics, len({key[1] for key in values})),
+        notes=write_notes(setup, columns.metrics, len({key[1] for key in values})),
     )
 
 
-def over_seeds(rows: Sequence[Result]) -> Values:
-    """Mean over seeds; shares are times 100, as the paper prints them."""
-    gathered: dict[tuple[str, str, str, str], list[float]] = {}
-    for row in rows:
-        key = (row.method, row.classifier, row.test_set, row.metric)
-        gathered.setdefault(key, []).append(row.value)
-    return {
-        key: float(np.mean(found)) * (1 if key[3] == "nll" else 100)
-        for key, found in gathered.items()
-    }
+def to_percent(values: Values) -> Values:
+    """Shares in %, as the paper prints them; NLL in nats."""
+    return {key: value * (1 if key[3] == "nll" else 100) for key, value in values.items()}
 
 
-def spread(
+def compute_spread(
     values: Values, method: str, test: str, metric: str
 ) -> tuple[float | None, float | None]:
     """Mean and standard deviation over classifiers."""
-    found = [
+    of_cell = [
         value
         for (one, _, where, what), value in values.items()
         if (one, where, what) == (method, test, metric) and not np.isnan(value)
     ]
-    if not found:
+    if not of_cell:
         return None, None
-    return float(np.mean(found)), float(np.std(found)) if len(found) > 1 else None
+    return float(np.mean(of_cell)), float(np.std(of_cell)) if len(of_cell) > 1 else None
 
 
-def mean_ranks(
-    values: Values, methods: Sequence[str], columns: Columns
+def rank_by_metric(
+    entries: Sequence[Entry], methods: Collection[str], metrics: Sequence[str]
 ) -> dict[tuple[str, str], float]:
-    """Rank among the methods for each classifier and test set, averaged; only where all have one.
-
-    A method that some classifiers lack takes no part, because its rank would be among fewer.
-    """
-    places = results.unique(key[1] for key in values)
-    keys = [(classifier, test) for classifier in places for test in columns.tests]
+    """Mean rank of each method in each metric, over classifiers and test sets."""
     ranks: dict[tuple[str, str], float] = {}
-    for metric in columns.metrics:
+    for metric in metrics:
         if METRICS[metric].lower_is_better is None:
             continue  # a diagnostic has no best
-        complete = [
-            one for one in methods if all((one, *key, metric) in values for key in keys) and keys
-        ]
-        if not complete:
-            continue
-        sign = -1 if METRICS[metric].lower_is_better is False else 1
-        matrix = sign * np.array(
-            [[values[(one, *key, metric)] for key in keys] for one in complete]
-        )
-        # Ties share the mean of their places.
-        below = (matrix[:, None] > matrix[None]).sum(1)
-        equal = (matrix[:, None] == matrix[None]).sum(1)
-        mean = (below + (equal + 1) / 2).mean(1)
-        ranks |= {(one, metric): float(rank) for one, rank in zip(complete, mean, strict=True)}
+        # One metric at a time: a method that lacks one is still ranked in the others.
+        rows = [entry for entry in entries if entry.metric == metric and entry.method in methods]
+        ranks |= {(one.calibrator, metric): one.rank[metric] for one in rank_methods(rows)}
     return ranks
 
 
-def notes(setup: Setup, metrics: Sequence[str], count: int) -> list[str]:
+def write_notes(setup: Setup, metrics: Sequence[str], count: int) -> list[str]:
     """What a reader has to know to compare ours with the published values."""
     ours = (
         f"mean over {count} classifiers ± their standard deviation"
         if count > 1
         else "one classifier"
     )
-    told = [f"Ours: {ours}, times 100; in brackets what the paper prints."] if count else []
+    notes = [f"Ours: {ours}, in %, except NLL; in brackets what the paper prints."] if count else []
     if not setup.same_as_published:
-        told.append(
+        notes.append(
             "Other classifiers and images than the paper's: its values are for orientation only."
         )
     if "ks_released" in metrics:
-        told.append(
+        notes.append(
             "KS is the released code's, which sorts by correctness (ks_released); the true one is "
             "to be had by --metrics ece,brier,ks,auroc."
         )
     if not count:
-        told.append("No results of this setup: only the published values are shown.")
-    return told
+        notes.append("No results of this setup: only the published values are shown.")
+    return notes
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("results", type=Path, help="a table that run.py wrote")
+    parser.add_argument("results", type=Path, help="the long table that benchmarks.paper.run wrote")
     parser.add_argument("--setup", choices=SETUPS, help="default: all that the results hold")
     parser.add_argument("--format", choices=FORMATS, default="markdown")
     parser.add_argument("--metrics", help="default: the paper's, ece,brier,ks_released,auroc")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     try:
-        if not asked.results.is_file():
-            raise FileNotFoundError(f"there is no file {asked.results}: write it with run.py")
-        rows = results.read(asked.results)
-        metrics = list(paper.METRICS.values())
-        if asked.metrics:
-            metrics = results.chosen(asked.metrics, list(METRICS), "metrics")
-        names = [asked.setup] if asked.setup else results.unique(row.setup for row in rows)
-        made = [one for name in names for one in sheets(rows, SETUPS[name], metrics)]
+        if not options.results.is_file():
+            raise FileNotFoundError(
+                f"there is no file {options.results}: write it with benchmarks.paper.run"
+            )
+        entries = read_entries(options.results)
+        metrics = list(published.METRICS.values())
+        if options.metrics:
+            metrics = parse_names(options.metrics, list(METRICS), "--metrics")
+        names = [options.setup] if options.setup else unique(entry.setup for entry in entries)
+        sheets = [one for name in names for one in build_sheets(entries, SETUPS[name], metrics)]
     except (ValueError, OSError) as error:
-        print(f"tables.py: {error}", file=sys.stderr)
+        print(f"benchmarks.paper.tables: {error}", file=sys.stderr)
         return 2
-    print(FORMATS[asked.format](made), end="")
+    print(FORMATS[options.format](sheets), end="")
     return 0
 
 

@@ -1,6 +1,6 @@
 """The paper's analyses and one of ours, each ending in tables and a figure."""
 
-from analyses import (
+from benchmarks.paper.analyses import (
     cost,
     loss_surface,
     losses,
@@ -10,9 +10,9 @@ from analyses import (
     top_k,
     views,
 )
-from analyses.described import Analysis as Analysis
-from analyses.described import Context as Context
-from analyses.described import Table as Table
+from benchmarks.paper.analyses.analysis import Analysis as Analysis
+from benchmarks.paper.analyses.analysis import Context as Context
+from benchmarks.paper.analyses.analysis import Table as Table
 
 ANALYSES: dict[str, Analysis] = {
     "methods": methods.ANALYSIS,

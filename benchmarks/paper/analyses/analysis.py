@@ -1,4 +1,4 @@
-"""What an analysis is: tables computed from a setup, and a drawing of them."""
+"""An analysis: tables computed from a setup, and a figure of them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 import rightly
-from gathering import Labelled, MissingError, Places, Say, Trial, trials
+from benchmarks.paper.gathering import Labelled, MissingError, Notify, Places, Trial, gather_trials
+from benchmarks.paper.setups import Setup
 from rightly.evaluation.measurement import is_random, measure
-from setups import Setup
 
-Result = dict[str, Any]
+Row = dict[str, Any]
 SHARES = ("ece", "brier", "ks", "ks_released", "auroc", "accuracy", "mean_confidence")
 
 
@@ -22,19 +22,19 @@ class Table:
     """Named columns and what stands in them, one dict a row."""
 
     name: str
-    rows: Sequence[Result]
+    rows: Sequence[Row]
 
 
 @dataclass(frozen=True)
 class Context:
-    """What the command was asked to look at."""
+    """What the command's options select."""
 
     setup: Setup
     places: Places
     classifiers: Sequence[str]
     seeds: int
     results: Path
-    say: Say
+    notify: Notify
     advance: Callable[[str], object]
 
     def trials(self, every_view: bool = False) -> Iterator[tuple[str, Trial]]:
@@ -43,12 +43,14 @@ class Context:
             if classifier.name not in self.classifiers:
                 continue
             try:
-                found = trials(self.setup, classifier, self.places, self.say, every_view=every_view)
+                trials = gather_trials(
+                    self.setup, classifier, self.places, self.notify, every_view=every_view
+                )
             except MissingError as reason:
-                self.say(f"skipped: {reason}")
+                self.notify(f"skipped: {reason}")
                 continue
-            if found:
-                yield classifier.name, found[0]
+            if trials:
+                yield classifier.name, trials[0]
 
     def kind(self, test: str) -> str:
         """Whether a test set is of the calibration set's kind or shifted."""
@@ -64,33 +66,36 @@ class Analysis:
     compute: Callable[[Context], list[Table]]
     draw: Callable[[Sequence[Table], Any], None]
     panels: int = 2
+    height: float | None = None  # of a panel, in inches
     needs_data: bool = True
 
 
-def fitted(method: str, data: Labelled, seed: int = 0) -> rightly.Calibrator:
+def fit_method(method: str, data: Labelled, seed: int = 0) -> rightly.Calibrator:
     """A calibrator of the registry, fitted."""
     arguments = {"seed": seed} if is_random(method) else {}
     return rightly.calibrator(method, **arguments).fit(*data)
 
 
-def measured(calibrator: rightly.Calibrator, data: Labelled, metrics: Sequence[str]) -> Result:
-    """Metrics of a fitted calibrator, shares times 100."""
+def measure_percent(calibrator: rightly.Calibrator, data: Labelled, metrics: Sequence[str]) -> Row:
+    """Metrics of a fitted calibrator, shares in %."""
     predictions, labels = data
-    own = {
+    additional = {
         "accuracy": lambda: float(predictions.correct(labels).double().mean()),
         "mean_confidence": lambda: float(calibrator.confidence(predictions).mean()),
     }
-    listed = measure(calibrator, predictions, labels, [name for name in metrics if name not in own])
-    values = {name: listed[name] if name in listed else own[name]() for name in metrics}
+    listed = measure(
+        calibrator, predictions, labels, [name for name in metrics if name not in additional]
+    )
+    values = {name: listed[name] if name in listed else additional[name]() for name in metrics}
     return {name: 100 * value if name in SHARES else value for name, value in values.items()}
 
 
-def pooled(sets: Sequence[Labelled]) -> Labelled:
-    """Several sets as one."""
+def pool(sets: Sequence[Labelled]) -> Labelled:
+    """Several data sets as one."""
     return rightly.concatenate([one for one, _ in sets]), torch.cat([labels for _, labels in sets])
 
 
-def mixture(data: Labelled, accuracy: float) -> Labelled:
+def mix_to_accuracy(data: Labelled, accuracy: float) -> Labelled:
     """As many right and wrong samples as give the accuracy, drawn without replacement."""
     predictions, labels = data
     correct = predictions.correct(labels)
@@ -105,13 +110,13 @@ def mixture(data: Labelled, accuracy: float) -> Labelled:
     return predictions[rows], labels[rows]
 
 
-def means(rows: Sequence[Result], by: Sequence[str], over: Sequence[str]) -> list[Result]:
-    """Rows that agree in some columns, averaged over others; the order is that of appearance."""
-    groups: dict[tuple[Any, ...], list[Result]] = {}
+def average_rows(rows: Sequence[Row], by: Sequence[str], over: Sequence[str]) -> list[Row]:
+    """Means of the columns `over` of rows that agree in `by`, in order of appearance."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in by), []).append(row)
     return [
         dict(zip(by, key, strict=True))
-        | {name: float(np.nanmean([row[name] for row in found])) for name in over}
-        for key, found in groups.items()
+        | {name: float(np.nanmean([row[name] for row in group])) for name in over}
+        for key, group in groups.items()
     ]

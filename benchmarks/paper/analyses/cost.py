@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import rightly
-from analyses.described import Analysis, Context, Row, Table, fitted
-from analyses.drawing import bars
+from benchmarks.paper.analyses.analysis import Analysis, Context, Row, Table, fit_method
+from benchmarks.paper.analyses.drawing import draw_bars
 
 TURNS = 3
 
@@ -20,17 +20,17 @@ def compute(context: Context) -> list[Table]:
     name, trial = next(context.trials())
     predictions, labels = trial.calibration
     test, _ = next(iter(trial.tests.values()))
-    pass_over = best_of(lambda: predictions.logits.softmax(-1).max(-1))
+    pass_over = time_best(lambda: predictions.logits.softmax(-1).max(-1))
     rows: list[Row] = []
     for method in rightly.CALIBRATORS:
         context.advance(f"{name}: {method}")
         needs = rightly.CALIBRATORS[method].needs
         if any(getattr(predictions, need) is None for need in needs):
-            context.say(f"skipped: {method}, for want of {', '.join(needs)}")
+            context.notify(f"skipped: {method} needs {', '.join(needs)}")
             continue
-        calibrator = fitted(method, trial.calibration)
-        fit = best_of(lambda method=method: fitted(method, trial.calibration))
-        score = best_of(lambda calibrator=calibrator: calibrator.confidence(test))
+        calibrator = fit_method(method, trial.calibration)
+        fit = time_best(lambda method=method: fit_method(method, trial.calibration))
+        score = time_best(lambda calibrator=calibrator: calibrator.confidence(test))
         views = len(predictions.view_names) if "view_logits" in needs else 0
         rows.append(
             {
@@ -42,26 +42,27 @@ def compute(context: Context) -> list[Table]:
                 "forward passes an image": 1 + views,
             }
         )
-    context.say(
+    context.notify(
         f"{name}: {len(labels)} x {predictions.class_count}, one softmax-and-max pass "
         f"{1e3 * pass_over:.2f} ms"
     )
     return [Table("cost", rows)]
 
 
-def best_of(work: Callable[[], object]) -> float:
-    found = []
+def time_best(work: Callable[[], object]) -> float:
+    """Seconds of the best of a few turns."""
+    seconds = []
     for _ in range(TURNS):
         start = time.perf_counter()
         work()
-        found.append(time.perf_counter() - start)
-    return min(found)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
 
 
 def draw(tables: Sequence[Table], axes: Any) -> None:
     for ax, column in zip(axes, ("fit, s", "score, µs a sample"), strict=True):
-        bars(ax, {row["method"]: row[column] for row in tables[0].rows}, column)
+        draw_bars(ax, {row["method"]: row[column] for row in tables[0].rows}, column)
         ax.set_xscale("log")
 
 
-ANALYSIS = Analysis("what does each method cost to train and to use?", compute, draw)
+ANALYSIS = Analysis("what does each method cost to train and to use?", compute, draw, height=4.2)

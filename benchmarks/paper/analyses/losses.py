@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from analyses.described import Analysis, Context, Row, Table
-from analyses.drawing import finished
-from analyses.measured import values_of
+from benchmarks.paper.analyses.analysis import Analysis, Context, Row, Table
+from benchmarks.paper.analyses.drawing import SMALL, finish_axes
+from benchmarks.paper.analyses.table_values import complete_values
 from rightly.metrics import METRICS as ALL
+from rightly.reporting.figures.style import BLUE
 
 METHODS = (
     "uncalibrated",
@@ -24,7 +25,7 @@ METRICS = ("ece", "brier", "ks", "auroc")
 
 
 def compute(context: Context) -> list[Table]:
-    values = values_of(context, METHODS, METRICS)
+    values = complete_values(context, METHODS, METRICS)
     rows: list[Row] = []
     for on in ("in distribution", "shifted"):
         for method in METHODS:
@@ -55,10 +56,10 @@ def draw(tables: Sequence[Table], axes: Any) -> None:
     rows = [row for row in tables[0].rows if row["on"] == "shifted"]
     for ax, metric, label in zip(axes, ("ece", "auroc"), ("ECE (%)", "AUROC (%)"), strict=True):
         for i, row in enumerate(rows):
-            ax.errorbar(i, row[metric], row[f"± {metric}"], fmt="o", color="#0072B2", capsize=3)
+            ax.errorbar(i, row[metric], row[f"± {metric}"], fmt="o", color=BLUE, capsize=3)
         ax.set_xticks(range(len(rows)), [row["method"] for row in rows], rotation=40, ha="right")
-        ax.tick_params(axis="x", labelsize=7)
-        finished(ax, "", f"{label}, shifted sets", legend=False)
+        ax.tick_params(axis="x", labelsize=SMALL)
+        finish_axes(ax, "", f"{label}, shifted sets", legend=False)
 
 
 ANALYSIS = Analysis("is CA better than DCA and MDCA, or helped by them?", compute, draw)

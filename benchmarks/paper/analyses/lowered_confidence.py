@@ -11,20 +11,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import rightly
-from analyses.described import (
+from benchmarks.paper.analyses.analysis import (
     Analysis,
     Context,
     Row,
     Table,
-    fitted,
-    means,
-    measured,
-    mixture,
-    pooled,
+    average_rows,
+    fit_method,
+    measure_percent,
+    mix_to_accuracy,
+    pool,
 )
-from analyses.drawing import lines, series_of
-from analyses.measured import values_of
-from gathering import Labelled
+from benchmarks.paper.analyses.drawing import draw_lines, group_series
+from benchmarks.paper.analyses.table_values import complete_values
+from benchmarks.paper.gathering import Labelled
 
 METHODS = (
     "uncalibrated",
@@ -40,7 +40,7 @@ SEEDS = 10
 
 
 def compute(context: Context) -> list[Table]:
-    values = values_of(context, METHODS, METRICS)
+    values = complete_values(context, METHODS, METRICS)
     rows = [
         {"method": method, "on": context.kind(test)}
         | {metric: 100 * values[method, metric][classifier, test] for metric in METRICS}
@@ -51,27 +51,29 @@ def compute(context: Context) -> list[Table]:
     for name, trial in context.trials():
         context.advance(name)
         shifted = [data for test, data in trial.tests.items() if context.kind(test) == "shifted"]
-        everything = pooled(shifted)
-        calibrators = {method: fitted(method, trial.calibration) for method in METHODS}
+        everything = pool(shifted)
+        calibrators = {method: fit_method(method, trial.calibration) for method in METHODS}
         for accuracy in ACCURACIES:
-            data = mixture(everything, accuracy)
+            data = mix_to_accuracy(everything, accuracy)
             for method, calibrator in calibrators.items():
-                found = measured(calibrator, data, ("ece", "brier", "ks_released"))
-                mixed.append({"method": method, "mixed to accuracy": 100 * accuracy, **found})
-        released += [seed_row(name, trial.calibration, everything, seed) for seed in range(SEEDS)]
+                values_at = measure_percent(calibrator, data, ("ece", "brier", "ks_released"))
+                mixed.append({"method": method, "mixed to accuracy": 100 * accuracy, **values_at})
+        released += [
+            measure_seed(name, trial.calibration, everything, seed) for seed in range(SEEDS)
+        ]
     return [
-        Table("methods", means(rows, ("method", "on"), METRICS)),
+        Table("methods", average_rows(rows, ("method", "on"), METRICS)),
         Table(
             "accuracy",
-            means(mixed, ("method", "mixed to accuracy"), ("ece", "brier", "ks_released")),
+            average_rows(mixed, ("method", "mixed to accuracy"), ("ece", "brier", "ks_released")),
         ),
         Table("released", released),
     ]
 
 
-def seed_row(name: str, calibration: Labelled, shifted: Labelled, seed: int) -> Row:
-    """What one seed of the released recipe comes to."""
-    calibrator = fitted("ca_views_released", calibration, seed)
+def measure_seed(name: str, calibration: Labelled, shifted: Labelled, seed: int) -> Row:
+    """Temperatures and metrics of one seed of the released recipe."""
+    calibrator = fit_method("ca_views_released", calibration, seed)
     temperature = calibrator.temperature(calibration[0])
     untrained = rightly.calibrator("ca_views_released", released_epochs=0, seed=seed)
     start = untrained.fit(*calibration).temperature(calibration[0])
@@ -81,15 +83,15 @@ def seed_row(name: str, calibration: Labelled, shifted: Labelled, seed: int) -> 
         "share at the clamp of 0.1": 100 * float((temperature <= 0.1 + 1e-9).double().mean()),
         "mean T before": float(start.mean()),
         "mean T after": float(temperature.mean()),
-        **measured(calibrator, shifted, ("mean_confidence", "ece", "brier", "auroc")),
+        **measure_percent(calibrator, shifted, ("mean_confidence", "ece", "brier", "auroc")),
     }
 
 
 def draw(tables: Sequence[Table], axes: Any) -> None:
     rows = [row for row in tables[1].rows if row["method"] != "ca_views_released"]
     for ax, metric, label in zip(axes, ("ece", "brier"), ("ECE (%)", "Brier (%)"), strict=True):
-        series = series_of(rows, "method", "mixed to accuracy", metric)
-        lines(ax, series, "accuracy of the test set (%)", label)
+        series = group_series(rows, "method", "mixed to accuracy", metric)
+        draw_lines(ax, series, "accuracy of the test set (%)", label)
 
 
 ANALYSIS = Analysis("how much of the gain is lowered confidence?", compute, draw)

@@ -14,19 +14,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from analyses.described import (
+from benchmarks.paper.analyses.analysis import (
     Analysis,
     Context,
     Row,
     Table,
-    fitted,
-    means,
-    measured,
-    mixture,
-    pooled,
+    average_rows,
+    fit_method,
+    measure_percent,
+    mix_to_accuracy,
+    pool,
 )
-from analyses.drawing import lines, series_of
-from gathering import Labelled
+from benchmarks.paper.analyses.drawing import SMALL, draw_lines, group_series
+from benchmarks.paper.gathering import Labelled
 
 LEVELS = 5
 IN_TEST, IN_CALIBRATION = 500, 250
@@ -39,59 +39,60 @@ def compute(context: Context) -> list[Table]:
     in_tests, in_calibration, on_hard = [], [], []
     for name, trial in context.trials():
         context.advance(name)
-        tests = [data for test, data in trial.tests.items()]
+        tests = list(trial.tests.values())
         shifted = [data for test, data in trial.tests.items() if context.kind(test) == "shifted"]
-        calibrators = {method: fitted(method, trial.calibration) for method in METHODS}
-        for level in levels(pooled(tests), IN_TEST):
+        calibrators = {method: fit_method(method, trial.calibration) for method in METHODS}
+        for level in build_levels(pool(tests), IN_TEST):
             for method, calibrator in calibrators.items():
-                in_tests.append(row_of(name, method, level, calibrator, level["data"]))
-        everything = pooled(shifted)
-        hard = mixture(everything, HARD)
-        for level in levels(trial.calibration, IN_CALIBRATION):
+                in_tests.append(measure_row(name, method, level, calibrator, level["data"]))
+        everything = pool(shifted)
+        hard = mix_to_accuracy(everything, HARD)
+        for level in build_levels(trial.calibration, IN_CALIBRATION):
             for method in METHODS:
-                calibrator = fitted(method, level["data"])
-                in_calibration.append(row_of(name, method, level, calibrator, everything))
-                on_hard.append(row_of(name, method, level, calibrator, hard))
+                calibrator = fit_method(method, level["data"])
+                in_calibration.append(measure_row(name, method, level, calibrator, everything))
+                on_hard.append(measure_row(name, method, level, calibrator, hard))
     columns = ("p_true / p_predicted", "confidence if wrong", *METRICS)
     return [
-        Table("test", means(in_tests, ("method", "level"), columns)),
-        Table("calibration", means(in_calibration, ("method", "level"), columns)),
-        Table("hard", means(on_hard, ("method", "level"), columns)),
+        Table("test", average_rows(in_tests, ("method", "level"), columns)),
+        Table("calibration", average_rows(in_calibration, ("method", "level"), columns)),
+        Table("hard", average_rows(on_hard, ("method", "level"), columns)),
     ]
 
 
-def levels(data: Labelled, count: int) -> list[Row]:
+def build_levels(data: Labelled, count: int) -> list[Row]:
     """Sets of as many right as wrong samples, from narrowly to absolutely wrong."""
     predictions, labels = data
-    ratio = closeness(predictions, labels)
+    ratio = compute_closeness(predictions, labels)
     wrong = (~predictions.correct(labels)).nonzero().squeeze(-1)
     wrong = wrong[ratio[wrong].argsort(descending=True)]
     right = predictions.correct(labels).nonzero().squeeze(-1)
     count = min(count, len(wrong), len(right))
     generator = torch.Generator().manual_seed(0)
     right = right[torch.randperm(len(right), generator=generator)[:count]]
-    found = []
+    levels = []
     for i, start in enumerate(np.linspace(0, len(wrong) - count, LEVELS).round().astype(int)):
-        some = wrong[int(start) : int(start) + count]
-        rows = torch.cat([right, some])
-        found.append(
+        subset = wrong[int(start) : int(start) + count]
+        rows = torch.cat([right, subset])
+        levels.append(
             {
                 "level": i + 1,
-                "ratio": float(ratio[some].mean()),
+                "ratio": float(ratio[subset].mean()),
                 "data": (predictions[rows], labels[rows]),
             }
         )
-    return found
+    return levels
 
 
-def closeness(predictions: Any, labels: Tensor) -> Tensor:
+def compute_closeness(predictions: Any, labels: Tensor) -> Tensor:
     """p_true / p_predicted of each sample, by the classifier's own probabilities."""
     top = predictions.logits.amax(-1)
     true = predictions.logits.gather(-1, labels[:, None]).squeeze(-1)
     return (true - top).exp().double()
 
 
-def row_of(name: str, method: str, level: Row, calibrator: Any, data: Labelled) -> Row:
+def measure_row(name: str, method: str, level: Row, calibrator: Any, data: Labelled) -> Row:
+    """Metrics of a calibrator, and its mean confidence where the classifier is wrong."""
     predictions, labels = data
     wrong = ~predictions.correct(labels)
     confidence = calibrator.confidence(predictions)[wrong]
@@ -101,7 +102,7 @@ def row_of(name: str, method: str, level: Row, calibrator: Any, data: Labelled) 
         "level": level["level"],
         "p_true / p_predicted": level["ratio"],
         "confidence if wrong": 100 * float(confidence.mean()),
-        **measured(calibrator, data, METRICS),
+        **measure_percent(calibrator, data, METRICS),
     }
 
 
@@ -112,12 +113,16 @@ def draw(tables: Sequence[Table], axes: Any) -> None:
         "the same, tested where one in five is right",
     )
     for ax, table, title in zip(axes, tables, titles, strict=True):
-        series = series_of(table.rows, "method", "p_true / p_predicted", "ece")
-        lines(ax, series, "p_true / p_predicted of the wrong: narrow to absolute", "ECE (%)")
+        series = group_series(table.rows, "method", "p_true / p_predicted", "ece")
+        draw_lines(ax, series, "p_true / p_predicted of the wrong: narrow to absolute", "ECE (%)")
         ax.invert_xaxis()
-        ax.set_title(title, fontsize=9)
+        ax.set_title(title, fontsize=SMALL + 1)
 
 
 ANALYSIS = Analysis(
-    "do narrowly wrong samples set the correctness-aware loss apart?", compute, draw, panels=3
+    "do narrowly wrong samples set the correctness-aware loss apart?",
+    compute,
+    draw,
+    panels=3,
+    height=2.6,
 )

@@ -1,29 +1,45 @@
-"""Values of the long table of run.py, which is first completed where it lacks some."""
+"""Values of the long table, which is first completed where it lacks some."""
 
 from collections.abc import Sequence
 
-import numpy as np
-
-import run
-from analyses.described import Context
-from gathering import Places
+from benchmarks.long_table import Entry, average_seeds
+from benchmarks.paper.analyses.analysis import Context
+from benchmarks.paper.run import run_setup
 
 Values = dict[tuple[str, str], dict[tuple[str, str], float]]
 
 
-def values_of(context: Context, methods: Sequence[str], metrics: Sequence[str]) -> Values:
-    """(method, metric) -> (classifier, test set) -> mean over seeds."""
-    places: Places = context.places
-    rows = run.run(
-        context.setup, places, context.results, methods, context.classifiers, context.seeds
+def complete_entries(
+    context: Context, methods: Sequence[str], metrics: Sequence[str]
+) -> list[Entry]:
+    """The rows of these methods and metrics, measured where the table lacks them."""
+    entries = run_setup(
+        context.setup,
+        context.places,
+        context.results,
+        methods,
+        context.classifiers,
+        context.seeds,
     )
-    found: dict[tuple[str, str], dict[tuple[str, str], list[float]]] = {}
-    for row in rows:
-        asked = row.setup == context.setup.name and row.classifier in context.classifiers
-        if asked and row.method in methods and row.metric in metrics and row.seed < context.seeds:
-            at = found.setdefault((row.method, row.metric), {})
-            at.setdefault((row.classifier, row.test_set), []).append(row.value)
-    return {
-        key: {where: float(np.mean(values)) for where, values in at.items()}
-        for key, at in found.items()
-    }
+    return [
+        entry
+        for entry in entries
+        if entry.setup == context.setup.name
+        and entry.classifier in context.classifiers
+        and entry.method in methods
+        and entry.metric in metrics
+        and entry.seed < context.seeds
+    ]
+
+
+def complete_values(context: Context, methods: Sequence[str], metrics: Sequence[str]) -> Values:
+    """(method, metric) -> (classifier, test set) -> mean over seeds."""
+    return nest_values(complete_entries(context, methods, metrics))
+
+
+def nest_values(entries: Sequence[Entry]) -> Values:
+    """Means over seeds, by method and metric, then by classifier and test set."""
+    values: Values = {}
+    for (method, classifier, test, metric), value in average_seeds(entries).items():
+        values.setdefault((method, metric), {})[classifier, test] = value
+    return values

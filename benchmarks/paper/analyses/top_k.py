@@ -3,8 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from analyses.described import Analysis, Context, Row, Table, fitted, means, measured
-from analyses.drawing import lines, series_of
+from benchmarks.paper.analyses.analysis import (
+    Analysis,
+    Context,
+    Row,
+    Table,
+    average_rows,
+    fit_method,
+    measure_percent,
+)
+from benchmarks.paper.analyses.drawing import draw_lines, group_series
 from rightly.calibrators.temperature_network import TemperatureNetwork
 
 LOSSES = {"ca_views": "correctness_aware", "ce_views": "cross_entropy"}
@@ -17,17 +25,17 @@ def compute(context: Context) -> list[Table]:
         context.advance(name)
         predictions, labels = trial.calibration
         most = min(10, predictions.class_count)
-        plain = {method: fitted(method, trial.calibration) for method in FLAT}
+        plain = {method: fit_method(method, trial.calibration) for method in FLAT}
         for k in range(1, most + 1):
-            built = {
+            networks = {
                 method: TemperatureNetwork("view_scores", loss, k=k).fit(predictions, labels)
                 for method, loss in LOSSES.items()
             }
-            for method, calibrator in (plain | built).items():
+            for method, calibrator in (plain | networks).items():
                 for test, data in trial.tests.items():
-                    values = measured(calibrator, data, METRICS)
+                    values = measure_percent(calibrator, data, METRICS)
                     rows.append({"method": method, "k": k, "on": context.kind(test), **values})
-    return [Table("top_k", means(rows, ("method", "k", "on"), METRICS))]
+    return [Table("top_k", average_rows(rows, ("method", "k", "on"), METRICS))]
 
 
 FLAT = ("uncalibrated", "temperature_scaling")  # they do not look at k
@@ -36,7 +44,7 @@ FLAT = ("uncalibrated", "temperature_scaling")  # they do not look at k
 def draw(tables: Sequence[Table], axes: Any) -> None:
     rows = [row for row in tables[0].rows if row["on"] == "shifted"]
     for ax, metric, label in zip(axes, ("ks", "auroc"), ("KS (%)", "AUROC (%)"), strict=True):
-        lines(ax, series_of(rows, "method", "k", metric), "k", f"{label}, shifted sets")
+        draw_lines(ax, group_series(rows, "method", "k", metric), "k", f"{label}, shifted sets")
 
 
 ANALYSIS = Analysis("how many classes of each view does the network need?", compute, draw)

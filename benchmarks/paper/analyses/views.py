@@ -9,9 +9,18 @@ from itertools import combinations
 from typing import Any
 
 import rightly
-from analyses.described import Analysis, Context, Row, Table, fitted, means, measured
-from analyses.drawing import finished
+from benchmarks.paper.analyses.analysis import (
+    Analysis,
+    Context,
+    Row,
+    Table,
+    average_rows,
+    fit_method,
+    measure_percent,
+)
+from benchmarks.paper.analyses.drawing import SMALL, finish_axes
 from rightly.calibrators.temperature_network import TemperatureNetwork
+from rightly.reporting.figures.style import BLUE, GREY, VERMILION
 
 LETTERS = {
     "rotation": "R",
@@ -29,28 +38,28 @@ def compute(context: Context) -> list[Table]:
     rows: list[Row] = []
     for name, trial in context.trials(every_view=True):
         context.advance(name)
-        for title, count, calibrator in calibrators(trial.calibration):
-            chosen = calibrator.view_names
+        for title, count, calibrator in build_calibrators(trial.calibration):
+            names = calibrator.view_names
             for test, (predictions, labels) in trial.tests.items():
-                seen = predictions.with_views(chosen) if chosen else predictions
-                values = measured(calibrator, (seen, labels), METRICS)
+                subset = predictions.with_views(names) if names else predictions
+                values = measure_percent(calibrator, (subset, labels), METRICS)
                 rows.append({"views": title, "count": count, "on": context.kind(test), **values})
-    return [Table("views", means(rows, ("views", "count", "on"), METRICS))]
+    return [Table("views", average_rows(rows, ("views", "count", "on"), METRICS))]
 
 
-def calibrators(data: Any) -> Iterator[tuple[str, int, rightly.Calibrator]]:
-    """What to compare: title, number of views, fitted calibrator."""
+def build_calibrators(data: Any) -> Iterator[tuple[str, int, rightly.Calibrator]]:
+    """Title, number of views and fitted calibrator of all that is compared."""
     predictions, labels = data
     for method in CONTROLS:
-        yield method, 0, fitted(method, data)
+        yield method, 0, fit_method(method, data)
     retrieval = TemperatureNetwork("retrieved_scores", "correctness_aware")
     yield "retrieval", 0, retrieval.fit(predictions, labels)
-    known = [name for name in LETTERS if name in predictions.view_names]
-    groups = [group for size in range(1, 6) for group in combinations(known, size)]
+    papers = [name for name in LETTERS if name in predictions.view_names]
+    groups = [group for size in range(1, 6) for group in combinations(papers, size)]
     further = [name for name in predictions.view_names if name not in LETTERS]
     for size in {1, 2, len(further)} if further else ():
         groups += combinations(further, size)
-    if further and known:
+    if further and papers:
         groups.append(predictions.view_names)
     for group in groups:
         title = "+".join(LETTERS.get(name, name) for name in group)
@@ -64,9 +73,9 @@ def draw(tables: Sequence[Table], axes: Any) -> None:
     panels = (("brier", "shifted"), ("auroc", "shifted"), ("auroc", "in distribution"))
     for ax, (metric, on) in zip(axes, panels, strict=True):
         rows = [row for row in tables[0].rows if row["on"] == on]
-        known = [row for row in rows if row["count"]]
-        values = sorted(row[metric] for row in known)
-        for row in known:
+        with_views = [row for row in rows if row["count"]]
+        values = sorted(row[metric] for row in with_views)
+        for row in with_views:
             further = not set(row["views"].split("+")) <= set(LETTERS.values())
             ax.plot(
                 row["count"],
@@ -75,7 +84,7 @@ def draw(tables: Sequence[Table], axes: Any) -> None:
                 ms=4,
                 mew=0,
                 alpha=0.7,
-                color="#D55E00" if further else "#0072B2",
+                color=VERMILION if further else BLUE,
             )
             if row["views"] == PAPERS or row[metric] in (values[0], values[-1]):
                 ax.annotate(
@@ -83,19 +92,23 @@ def draw(tables: Sequence[Table], axes: Any) -> None:
                     (row["count"], row[metric]),
                     (6, 0),
                     textcoords="offset points",
-                    fontsize=7,
+                    fontsize=SMALL,
                     va="center",
                 )
         styles = {"temperature_scaling": "-.", "ca_only": "--", "retrieval": "-"}
         for row in rows:
             if row["views"] in styles:
                 ax.axhline(
-                    row[metric], ls=styles[row["views"]], lw=1, color="#444444", label=row["views"]
+                    row[metric], ls=styles[row["views"]], lw=0.8, color=GREY, label=row["views"]
                 )
         name = {"brier": "Brier (%)", "auroc": "AUROC (%)"}[metric]
-        finished(ax, "views (blue: of the paper's five)", f"{name}, {on}")
+        finish_axes(ax, "views (blue: of the paper's five)", f"{name}, {on}")
 
 
 ANALYSIS = Analysis(
-    "which views tell right from wrong, and how many are enough?", compute, draw, panels=3
+    "which views tell right from wrong, and how many are enough?",
+    compute,
+    draw,
+    panels=3,
+    height=2.6,
 )

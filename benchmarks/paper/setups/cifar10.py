@@ -6,9 +6,9 @@ for each of them, named in lower case, that returns the trained network, or the 
 `rightly.classifiers.Preprocessing`.
 """
 
-from setups.described import Images, Setup, own_code
+from benchmarks.paper.setups.setup import Images, Setup, name_factories
 
-CLASSIFIERS = own_code(
+CLASSIFIERS = name_factories(
     "cifar10_classifiers",
     (
         "VGG19",

@@ -1,6 +1,6 @@
 """The paper's ImageNet setup (Sec. 4.1 and appendix "Access of benchmarks and models")."""
 
-from setups.described import Classifier, Images, Setup
+from benchmarks.paper.setups.setup import Classifier, Images, Setup
 
 # The paper's names, with the names that the same weights have in timm since its version 0.9.
 CLASSIFIERS = (

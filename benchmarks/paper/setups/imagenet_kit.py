@@ -6,15 +6,15 @@ passes over each of them under each shift take two minutes on two cores; `quarte
 
 from pathlib import Path
 
-import kit
-from setups.described import Classifier, Images, Setup
+from benchmarks import kit
+from benchmarks.paper.setups.setup import Classifier, Images, Setup
 
 
 def unpack(data: Path, folder: Path) -> Path:
     """The images in folders, unpacked once."""
     archive = data / "images.zip"
     if archive.is_file() and not (folder / "done").is_file():
-        kit.imagenet(archive, folder)
+        kit.write_imagenet(archive, folder)
         (folder / "done").touch()
     return folder
 
@@ -22,7 +22,7 @@ def unpack(data: Path, folder: Path) -> Path:
 IMAGENET_KIT = Setup(
     name="imagenet-kit",
     about="EfficientNet-Lite0, calibrated on 1,000 ImageNet-Val images, tested on 250 others",
-    classifiers=(Classifier("efficientnet_lite0", "py:kit:efficientnet_lite0"),),
+    classifiers=(Classifier("efficientnet_lite0", "py:benchmarks.kit:efficientnet_lite0"),),
     calibration=Images("cal", "cal", "imagenet-val"),
     tests=(
         Images(

@@ -5,9 +5,9 @@ Its ten classifiers are the weights that WILDS publishes on CodaLab. Put a modul
 returns the ResNet-50 with these weights and its `rightly.classifiers.Preprocessing`.
 """
 
-from setups.described import Images, Setup, own_code
+from benchmarks.paper.setups.setup import Images, Setup, name_factories
 
-CLASSIFIERS = own_code(
+CLASSIFIERS = name_factories(
     "iwildcam_classifiers",
     (
         "iwildcam_erm_seed1",

@@ -1,4 +1,4 @@
-"""What an experiment consists of, as data: classifiers, what they are calibrated and tested on."""
+"""An experiment as data: classifiers, and what they are calibrated and tested on."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -54,8 +54,8 @@ class Setup:
     batch_size: int = 256
 
 
-def own_code(module: str, names: Sequence[str]) -> tuple[Classifier, ...]:
-    """Classifiers without a package to come from: a module of the user's builds each of them."""
+def name_factories(module: str, names: Sequence[str]) -> tuple[Classifier, ...]:
+    """Classifiers that no package holds: a module of the user's has a function for each."""
     return tuple(
         Classifier(name, f"py:{module}:{name.lower().replace('-', '_')}") for name in names
     )

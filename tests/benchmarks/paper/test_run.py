@@ -1,29 +1,22 @@
 """The paper's experiments as data, the run that fills their tables, and the tables themselves."""
 
 import csv
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
-import gathering
-import paper
-import results
 import rightly
-import run
-import tables
-from results import Result
+from benchmarks.long_table import Entry, write_entries
+from benchmarks.paper import gathering, run, tables
+from benchmarks.paper.setups import SETUPS, Classifier, Images, Setup
+from benchmarks.paper.table_formats import FORMATS
+from benchmarks.paper.published import METHODS, METRICS, TABLES, read_published
 from rightly.datasets import LAYOUTS, ImageDataset
 from rightly.metrics import METRICS
 from rightly.transforms.views import VIEWS
-from setups import SETUPS, Classifier, Images, Setup
-from table_formats import FORMATS
 from tests.conftest import make
 
 TOY = Setup(
