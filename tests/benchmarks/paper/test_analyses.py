@@ -6,8 +6,6 @@ import math
 import numpy as np
 import pytest
 import torch
-
-import rightly
 from benchmarks.paper import analyse
 from benchmarks.paper.analyses import ANALYSES, Context, loss_surface, meta_sets
 from benchmarks.paper.analyses.analysis import average_rows, mix_to_accuracy
@@ -15,6 +13,8 @@ from benchmarks.paper.analyses.landscape import compute_landscape, invert_probab
 from benchmarks.paper.analyses.loss_figures import draw_loss_curves, draw_loss_surface
 from benchmarks.paper.gathering import Places
 from benchmarks.paper.setups import Classifier, Images, Setup
+
+import rightly
 from tests.conftest import make
 
 TOY = Setup(
