@@ -1,12 +1,12 @@
-"""Collects rehearsal rows that go with the stored CIFAR-10 predictions.
+"""Collects shift augmentation that goes with the stored CIFAR-10 predictions.
 
-    python benchmarks/rehearsal.py CIFAR10 PREDICTIONS CLASSIFIER OUT [--images 2500] \
-        [--shifts all:4] [--device cuda]
+    python -m benchmarks.own.collect_shift_augmentation CIFAR10 PREDICTIONS CLASSIFIER OUT \
+        [--images 2500] [--shifts all:4] [--device cuda]
 
 What `rightly collect --shifts` does, with two differences: the images are those of
-PREDICTIONS/CLASSIFIER/cal.npz, found by what the classifier says about them, and the views are
-those of that file, whose rotation has black corners and whose blur is stronger than Rightly's.
-(Its colour jitter and random erasing are drawn at random; ours stand in for them.)
+PREDICTIONS/CLASSIFIER/cal.npz, matched by the classifier's logits, and the views are those of that
+file, whose rotation has black corners and whose blur is stronger than Rightly's. (Its colour jitter
+and random erasing are drawn at random; ours stand in for them.)
 """
 
 import argparse
@@ -16,17 +16,23 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
-from torch import Tensor, nn
+from torch import Tensor
 
 import rightly
-from kit import cifar10_module
+from benchmarks.kit import load_cifar10
+from benchmarks.own.classifier_outputs import (
+    compute_logits,
+    compute_view_logits,
+    read_test_images,
+)
 from rightly.collection.plan import severity_of
 from rightly.predictions import Predictions
 from rightly.transforms.shifts import SHIFTS, shift
 from rightly.transforms.views import VIEWS
 
 
-def rotation(images: Tensor) -> Tensor:
+def rotate(images: Tensor) -> Tensor:
+    """Rotates by 15 degrees, black where the image ends."""
     cos, sin = math.cos(math.radians(15)), math.sin(math.radians(15))
     turn = images.new_tensor([[[cos, -sin, 0.0], [sin, cos, 0.0]]]).expand(len(images), -1, -1)
     grid = F.affine_grid(turn, list(images.shape), align_corners=False)
@@ -34,15 +40,17 @@ def rotation(images: Tensor) -> Tensor:
 
 
 def blur(images: Tensor) -> Tensor:
+    """Blurs by a Gaussian of 0.7 pixels."""
     bell = (-0.5 * (torch.arange(-2.0, 3, device=images.device) / 0.7).square()).exp()
     bell = bell / bell.sum()
     kernel = (bell[:, None] * bell).repeat(3, 1, 1, 1)
     return F.conv2d(F.pad(images, (2,) * 4, mode="reflect"), kernel, groups=3)
 
 
-OF_THE_FILES = {
+# By the names of the stored files.
+STORED_VIEWS = {
     **VIEWS,
-    "rotation": rotation,
+    "rotation": rotate,
     "blur": blur,
     "rot90": VIEWS["rotation_90"],
     "shift": VIEWS["translation"],
@@ -51,48 +59,45 @@ OF_THE_FILES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("cifar10", type=Path)
+    parser.add_argument("cifar10", type=Path, help="the folder of cifar10.py and its weights")
     parser.add_argument("predictions", type=Path)
     parser.add_argument("classifier")
-    parser.add_argument("out", type=Path)
+    parser.add_argument("out", type=Path, help="the file to write (.npz)")
     parser.add_argument("--images", type=int, default=2500)
-    parser.add_argument("--shifts", default="all:4")
+    parser.add_argument("--shifts", default="all:4", help="all:SEVERITY, or names with severities")
     parser.add_argument("--device", default="cpu")
-    chosen = parser.parse_args()
-    module = cifar10_module(chosen.cifar10)
-    pixels, labels = module.images("test")
-    images = torch.from_numpy(pixels).permute(0, 3, 1, 2).float().div(255).to(chosen.device)
-    model = module.classifier(chosen.classifier).to(chosen.device)
-    stored, _ = rightly.load(chosen.predictions / chosen.classifier / "cal.npz")
-    found = torch.cdist(stored.logits, said(model, images).cpu()).argmin(1)[: chosen.images]
-    kind, _, severity = chosen.shifts.partition(":")
-    every = [f"{name}:{severity}" for name in SHIFTS]
-    names = every if kind == "all" else chosen.shifts.split(",")
-    logits, views, numbers = [], [], []
-    for number, name in enumerate(names, start=1):
+    options = parser.parse_args()
+    module = load_cifar10(options.cifar10)
+    images, labels = read_test_images(module, options.device)
+    model = module.classifier(options.classifier).to(options.device)
+    stored, _ = rightly.load(options.predictions / options.classifier / "cal.npz")
+    numbers = torch.cdist(stored.logits, compute_logits(model, images)).argmin(1)
+    numbers = numbers[: options.images]
+    names = list_shifts(options.shifts)
+    views = [STORED_VIEWS[view] for view in stored.view_names]
+    logits, view_logits = [], []
+    for name in names:
         kind, severity = severity_of(name)
-        for rows in found.split(200):
+        for rows in numbers.split(200):
             shifted = shift(kind)(images[rows], severity, 0)
-            logits.append(said(model, shifted))
-            looks = [said(model, OF_THE_FILES[view](shifted)) for view in stored.view_names]
-            views.append(torch.stack(looks, 1))
-            numbers += [number] * len(rows)
+            logits.append(compute_logits(model, shifted))
+            view_logits.append(compute_view_logits(model, shifted, views))
         print(f"{name} done", flush=True)
     predictions = Predictions(
-        torch.cat(logits).cpu(),
-        torch.cat(views).cpu(),
+        torch.cat(logits),
+        torch.cat(view_logits),
         view_names=stored.view_names,
-        shift=np.array(numbers),
+        shift=np.repeat(np.arange(1, len(names) + 1), len(numbers)),
         shift_names=names,
     )
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    rightly.save(chosen.out, predictions, np.tile(labels[found.numpy()], len(names)))
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    rightly.save(options.out, predictions, np.tile(labels[numbers.numpy()], len(names)))
 
 
-@torch.inference_mode()
-def said(model: nn.Module, images: Tensor) -> Tensor:
-    """Logits; small batches are fastest on a CPU."""
-    return torch.cat([model(some) for some in images.split(1000 if images.is_cuda else 32)])
+def list_shifts(text: str) -> list[str]:
+    """All shifts at one severity, or the names in a list joined by commas."""
+    kind, _, severity = text.partition(":")
+    return [f"{name}:{severity}" for name in SHIFTS] if kind == "all" else text.split(",")
 
 
 if __name__ == "__main__":

@@ -1,21 +1,16 @@
-"""What measures Rightly's own calibrator against its bars, and what collects for it."""
+"""What measures Rightly's own calibrator against its targets."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from benchmarks.long_table import read_entries
+from benchmarks.own import evaluate_own
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
-import own
 import rightly
-import unseen
 from rightly import Predictions
-from rightly.evaluation.measurement import measure
-from rightly.transforms.shifts import SHIFTS
-from rightly.transforms.views import VIEWS
+from rightly.evaluation.measurement import TABLE_METRICS, measure
 from tests.conftest import make
 
 RESEMBLING = {"gaussian_blur:4": 1, "motion_blur:4": 2, "jpeg:4": 3}
@@ -23,7 +18,7 @@ RESEMBLING = {"gaussian_blur:4": 1, "motion_blur:4": 2, "jpeg:4": 3}
 
 @pytest.fixture
 def stored(tmp_path):
-    """One classifier with three sets and rehearsal rows, as own.py finds them."""
+    """One classifier with three sets and shift augmentation, where evaluate_own looks for them."""
     for seed, name in enumerate(("cal", "ind", "gaussian_blur")):
         (tmp_path / "one").mkdir(exist_ok=True)
         rightly.save(tmp_path / "one" / f"{name}.npz", *make(seed=seed))
@@ -40,39 +35,42 @@ def stored(tmp_path):
             )
         )
         truth.append(labels)
-    (tmp_path / "rehearsal").mkdir()
-    rightly.save(tmp_path / "rehearsal" / "one.npz", rightly.concatenate(parts), torch.cat(truth))
+    (tmp_path / "shift_augmentation").mkdir()
+    rightly.save(
+        tmp_path / "shift_augmentation" / "one.npz", rightly.concatenate(parts), torch.cat(truth)
+    )
     return tmp_path
 
 
 @pytest.mark.parametrize(("options", "left"), [([], 2), (["--strict"], 1)])
-def test_no_shift_is_judged_after_rehearsing_it(stored, monkeypatch, capsys, options, left):
+def test_no_shift_is_tested_after_a_fit_on_it(stored, monkeypatch, capsys, options, left):
     arguments = [str(stored), "--classifiers", "all", "--shifts", "all"]
-    arguments += ["--rehearsal", str(stored / "rehearsal"), *options]
-    monkeypatch.setattr(sys, "argv", ["own.py", *arguments])
-    own.main()
+    arguments += ["--shift-augmentation", str(stored / "shift_augmentation"), *options]
+    monkeypatch.setattr(sys, "argv", ["evaluate_own", *arguments])
+    evaluate_own.main()
     printed = capsys.readouterr().out
-    assert "one: rightly fitted" in printed and "ind: rehearsed 3 shifts" in printed
-    assert f"gaussian_blur: rehearsed {left} shifts" in printed
-    assert "rightly, rehearsed" in printed
+    assert "one: rightly fitted" in printed and "ind: fitted on 3 shifts" in printed
+    assert f"gaussian_blur: fitted on {left} shifts" in printed
+    assert "rightly, shift augmentation" in printed
 
 
 def test_where_the_shift_is_known_each_half_is_measured_by_the_other():
-    shown, truth = make(n=200)
-    told = own._known((shown, truth))
+    predictions, labels = make(n=200)
+    values = evaluate_own.measure_known_shift(predictions, labels)
     even = torch.arange(200) % 2 == 0
     squares = []
     for half in (even, ~even):
-        fitted = rightly.calibrator("rightly", expected_shift=0.0).fit(shown[half], truth[half])
-        correct = shown[~half].correct(truth[~half]).double()
-        squares.append(float((fitted.confidence(shown[~half]) - correct).square().mean()))
-    assert told["brier"] == pytest.approx(np.mean(squares))
+        fitted = rightly.calibrator("rightly", expected_shift=0.0)
+        fitted.fit(predictions[half], labels[half])
+        correct = predictions[~half].correct(labels[~half]).double()
+        squares.append(float((fitted.confidence(predictions[~half]) - correct).square().mean()))
+    assert values["brier"] == pytest.approx(np.mean(squares))
 
 
 def test_ratios_are_to_temperature_scaling(stored, monkeypatch, capsys):
     arguments = [str(stored), "--classifiers", "one", "--shifts", "gaussian_blur"]
-    monkeypatch.setattr(sys, "argv", ["own.py", *arguments])
-    own.main()
+    monkeypatch.setattr(sys, "argv", ["evaluate_own", *arguments])
+    evaluate_own.main()
     cal, test = (rightly.load(stored / "one" / f"{name}.npz") for name in ("cal", "gaussian_blur"))
     brier = [
         measure(rightly.calibrator(name).fit(*cal), *test, ["brier"])["brier"]
@@ -81,38 +79,20 @@ def test_ratios_are_to_temperature_scaling(stored, monkeypatch, capsys):
     assert f"brier {brier[0] / brier[1]:.3f} (0.9" in capsys.readouterr().out
 
 
-class _Kit:
-    """Stands for cifar10.py: ten pictures of each of two classes, stored class by class."""
-
-    @staticmethod
-    def images(split):
-        pictures = np.random.default_rng(0).integers(0, 256, (20, 32, 32, 3), dtype=np.uint8)
-        return pictures, np.repeat([0, 1], 10)
-
-    @staticmethod
-    def classifier(name):
-        torch.manual_seed(0)
-        layers = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 2))
-        return layers.eval()
-
-
-def test_images_are_mixed_halved_and_collected_once(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(unseen, "cifar10_module", lambda folder: _Kit)
-    arguments = [".", str(tmp_path), "--classifiers", "one", "--shifted", "5", "--rehearsed", "6"]
-    monkeypatch.setattr(sys, "argv", ["unseen.py", *arguments])
-    unseen.main()
-    for half, other in (("one_1", "one_2"), ("one_2", "one_1")):
-        cal, labels = rightly.load(tmp_path / half / "cal.npz")
-        assert len(cal) == 10 and cal.view_names == tuple(VIEWS)
-        assert set(labels.tolist()) == {0, 1}  # not one class after the other
-        judging, _ = rightly.load(tmp_path / other / "ind.npz")
-        assert torch.equal(judging.logits, cal.logits)
-        for name in SHIFTS:
-            assert len(rightly.load(tmp_path / half / f"{name}.npz")[0]) == 5
-        rehearsed, truth = rightly.load(tmp_path / "rehearsal" / f"{half}.npz")
-        assert rehearsed.shift_names == tuple(f"{name}:4" for name in SHIFTS)
-        assert rehearsed.shift.bincount().tolist() == [0, *[6] * len(SHIFTS)]
-        assert torch.equal(truth[:6], labels[:6]) and torch.equal(truth[-6:], labels[:6])
-    capsys.readouterr()
-    unseen.main()
-    assert "written" not in capsys.readouterr().out
+def test_values_are_kept_in_the_long_table_and_not_fitted_again(stored, monkeypatch, capsys):
+    out = stored / "results.csv"
+    arguments = [str(stored), "--classifiers", "one", "--shifts", "all", "--out", str(out)]
+    monkeypatch.setattr(sys, "argv", ["evaluate_own", *arguments])
+    evaluate_own.main()
+    first = capsys.readouterr().out
+    entries = read_entries(out)
+    assert len(entries) == 2 * 2 * len(TABLE_METRICS) and {e.n for e in entries} == {300}
+    evaluate_own.main()
+    again = capsys.readouterr().out
+    assert "fitted in" in first and "fitted in" not in again
+    assert again.strip() == first[first.index("in %") :].strip()
+    # Another setting is another fit, kept beside the first.
+    monkeypatch.setattr(sys, "argv", ["evaluate_own", *arguments, "--expected-shift", "0"])
+    evaluate_own.main()
+    assert "one: rightly fitted" in capsys.readouterr().out
+    assert len(read_entries(out)) == 2 * len(entries)
