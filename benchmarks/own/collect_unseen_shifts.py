@@ -9,8 +9,8 @@
 Half of the test images, drawn at random, are for calibration, the others test; then the other way
 round, since one half is half a point more accurate than the other, and as much ECE is at stake.
 OUT/CLASSIFIER_{1,2}/{cal,ind,SHIFT}.npz: test images are shifted at all five severities in turn.
-OUT/shift_augmentation/CLASSIFIER_{1,2}.npz: calibration images at severity 4. Hours on two CPU cores,
-three minutes on a GPU; files that are there already are not collected again.
+OUT/shift_augmentation/CLASSIFIER_{1,2}.npz: calibration images at severity 4. Hours on two CPU
+cores, three minutes on a GPU; files that are there already are not collected again.
 """
 
 import argparse

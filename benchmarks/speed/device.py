@@ -1,6 +1,6 @@
 """Checks on a machine with a GPU that every calibrator gives there what it gives on a CPU.
 
-    python benchmarks/device.py [--device cuda]
+    python -m benchmarks.speed.device [--device cuda]
 
 Fits each calibrator on the packaged predictions on the CPU and on the device, and prints the
 largest difference in confidence on a test set. Repeats the fit on the device: the same numbers

@@ -1,6 +1,7 @@
-"""How long fitting takes, as a ratio to one softmax-and-max pass over the same logits.
+"""Time to fit, as a ratio to one softmax-and-max pass over the same logits.
 
-    python benchmarks/speed.py [--samples 50000] [--classes 1000] [--views 3] [--methods a,b,c]
+    python -m benchmarks.speed.fitting [--samples 50000] [--classes 1000] [--views 3] \
+        [--methods a,b,c]
 
 The reference, `logits.softmax(-1).max(-1)`, and the fits run in one process on the same float32
 tensor; the reference is the median of several passes, taken again before each fit, because the
@@ -21,7 +22,7 @@ import rightly
 TARGETS = {"temperature_scaling": 5, "ca_views": 25, "multi_isotonic": 40}
 
 
-def synthetic(n: int, c: int, m: int = 3) -> tuple[rightly.Predictions, torch.Tensor]:
+def build_predictions(n: int, c: int, m: int = 3) -> tuple[rightly.Predictions, torch.Tensor]:
     """Over-confident logits of about 75 % accuracy, with m views that disagree a little."""
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(n, c, generator=generator)
@@ -35,7 +36,7 @@ def synthetic(n: int, c: int, m: int = 3) -> tuple[rightly.Predictions, torch.Te
     return rightly.Predictions(logits, views), labels
 
 
-def reference_pass(logits: torch.Tensor) -> float:
+def time_reference(logits: torch.Tensor) -> float:
     times = []
     for _ in range(7):
         start = time.perf_counter()
@@ -48,7 +49,7 @@ class PeakMemory:
     """Highest resident size seen while inside, sampled every few milliseconds."""
 
     def __enter__(self) -> "PeakMemory":
-        self.start = self.peak = _resident()
+        self.start = self.peak = _read_resident()
         self.done = threading.Event()
         self.watcher = threading.Thread(target=self._watch, daemon=True)
         self.watcher.start()
@@ -56,7 +57,7 @@ class PeakMemory:
 
     def _watch(self) -> None:
         while not self.done.wait(0.005):
-            self.peak = max(self.peak, _resident())
+            self.peak = max(self.peak, _read_resident())
 
     def __exit__(self, *_: object) -> None:
         self.done.set()
@@ -67,7 +68,7 @@ class PeakMemory:
         return self.peak - self.start
 
 
-def _resident() -> int:
+def _read_resident() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize()
 
@@ -78,15 +79,15 @@ def main() -> None:
     parser.add_argument("--classes", type=int, default=1_000)
     parser.add_argument("--views", type=int, default=3)
     parser.add_argument("--methods", default=",".join(TARGETS))
-    chosen = parser.parse_args()
-    predictions, labels = synthetic(chosen.samples, chosen.classes, chosen.views)
+    options = parser.parse_args()
+    predictions, labels = build_predictions(options.samples, options.classes, options.views)
     print(
-        f"{chosen.samples} x {chosen.classes} float32, {torch.get_num_threads()} threads, "
+        f"{options.samples} x {options.classes} float32, {torch.get_num_threads()} threads, "
         f"accuracy {float(predictions.correct(labels).double().mean()):.1%}"
     )
     print(f"{'method':36} {'reference':>10} {'fit':>9} {'ratio':>7} {'target':>7} {'extra':>8}")
-    for name in chosen.methods.split(","):
-        reference = reference_pass(predictions.logits)
+    for name in options.methods.split(","):
+        reference = time_reference(predictions.logits)
         best, memory = float("inf"), 0
         for _ in range(3):
             with PeakMemory() as seen:

@@ -1,7 +1,7 @@
 """How long intervals take, and how often they cover.
 
-    python benchmarks/intervals.py [--samples 10000] [--resamples 1000] [--classes 10]
-    python benchmarks/intervals.py --coverage
+    python -m benchmarks.speed.intervals [--samples 10000] [--resamples 1000] [--classes 10]
+    python -m benchmarks.speed.intervals --coverage
 
 Speed: all metrics of one method on all resamples, against a plain loop that copies samples and
 calls each metric, timed in the same process on a few resamples. Coverage: test sets drawn again
@@ -22,7 +22,7 @@ from rightly.metrics.resampled import WEIGHTED, Outcomes
 TABLE = ("ece", "brier", "ks", "auroc")
 
 
-def synthetic(n: int, c: int, seed: int = 0) -> Outcomes:
+def build_outcomes(n: int, c: int, seed: int = 0) -> Outcomes:
     rng = np.random.default_rng(seed)
     probabilities = rng.dirichlet(np.full(c, 2 / c), n)
     labels = (rng.random((n, 1)) > probabilities.cumsum(-1)).sum(-1).clip(0, c - 1)
@@ -30,22 +30,22 @@ def synthetic(n: int, c: int, seed: int = 0) -> Outcomes:
     return Outcomes(confidence, probabilities.argmax(-1) == labels, probabilities, labels)
 
 
-def plain(scored: Outcomes, name: str, counts: np.ndarray) -> float:
+def time_plain_loop(outcomes: Outcomes, name: str, counts: np.ndarray) -> float:
     """Seconds a resample takes when samples are copied and the metric called."""
     start = time.process_time()
     for row in counts:
         rows = np.repeat(np.arange(len(row)), row)
         pair = (
-            (scored.confidence, scored.correct)
+            (outcomes.confidence, outcomes.correct)
             if METRICS[name].takes == "confidence"
-            else (scored.probabilities, scored.labels)
+            else (outcomes.probabilities, outcomes.labels)
         )
         METRICS[name].measure(pair[0][rows], pair[1][rows])
     return (time.process_time() - start) / len(counts)
 
 
-def speed(n: int, resamples: int, c: int) -> None:
-    scored = synthetic(n, c)
+def print_speed(n: int, resamples: int, c: int) -> None:
+    outcomes = build_outcomes(n, c)
     start = time.process_time()
     drawn = draw(n, resamples)
     print(f"{resamples} resamples of {n} samples, {c} classes")
@@ -53,48 +53,48 @@ def speed(n: int, resamples: int, c: int) -> None:
     print(f"{'drawing':16} {time.process_time() - start:8.2f}")
     few = drawn[0][:5]
     for name in METRICS:
-        plain(scored, name, few[:1])  # the first call may load a library
+        time_plain_loop(outcomes, name, few[:1])  # the first call may load a library
     loops = {}
     for name in METRICS:
-        loop = loops[name] = plain(scored, name, few) * resamples
+        loop = loops[name] = time_plain_loop(outcomes, name, few) * resamples
         start = time.process_time()
-        replicates(scored, [name], drawn)
+        replicates(outcomes, [name], drawn)
         taken = time.process_time() - start
         print(f"{name:16} {taken:8.2f} {loop:11.1f} {loop / taken:8.0f}")
     for title, names in (("the table's 4", TABLE), ("all", tuple(METRICS))):
         start = time.process_time()
-        replicates(scored, names, drawn)
+        replicates(outcomes, names, drawn)
         taken, loop = time.process_time() - start, sum(loops[name] for name in names)
         print(f"{title:16} {taken:8.2f} {loop:11.1f} {loop / taken:8.0f}")
     start = time.process_time()
-    noise_floor(scored.confidence, resamples)
+    noise_floor(outcomes.confidence, resamples)
     print(f"{'noise floor':16} {time.process_time() - start:8.2f}")
 
 
-def coverage(n: int = 1000, runs: int = 300, resamples: int = 400) -> None:
+def print_coverage(n: int = 1000, runs: int = 300, resamples: int = 400) -> None:
     metrics = [name for name in WEIGHTED if METRICS[name].takes == "confidence"]
     print(f"{n} samples, {runs} test sets, {resamples} resamples each; share that covers, in %")
     print(f"{'':16} {'':>10} {'as it is':>9} {'fixed':>9} {'percentile':>11}")
     for title, excess in (("calibrated", 0.0), ("10 % too sure", 0.1)):
         rng = np.random.default_rng(1)
 
-        def drawn(rng: np.random.Generator = rng, excess: float = excess) -> Outcomes:
+        def draw_outcomes(rng: np.random.Generator = rng, excess: float = excess) -> Outcomes:
             confidence = 1 - 0.75 * rng.beta(1, 3, n)
             return Outcomes(confidence, rng.random(n) < (1 - excess) * confidence)
 
-        def values(scored: Outcomes) -> dict[str, float]:
-            pair = scored.confidence, scored.correct
+        def measure(outcomes: Outcomes) -> dict[str, float]:
+            pair = outcomes.confidence, outcomes.correct
             return {name: METRICS[name].measure(*pair) for name in metrics}
 
-        many = [values(drawn()) for _ in range(1500)]
+        many = [measure(draw_outcomes()) for _ in range(1500)]
         expected = {name: np.mean([one[name] for one in many]) for name in metrics}
         hits = {name: np.zeros(3) for name in metrics}
         for run in range(runs):
-            scored = drawn()
-            measured = values(scored)
-            free = replicates(scored, metrics, draw(n, resamples, run))
-            strata = scored.correct.astype(np.int64)
-            fixed = replicates(scored, metrics, draw(n, resamples, run, strata))
+            outcomes = draw_outcomes()
+            measured = measure(outcomes)
+            free = replicates(outcomes, metrics, draw(n, resamples, run))
+            strata = outcomes.correct.astype(np.int64)
+            fixed = replicates(outcomes, metrics, draw(n, resamples, run, strata))
             for name in metrics:
                 ends = [interval(measured[name], x[name]) for x in (free, fixed)]
                 ends.append(tuple(np.quantile(free[name], [0.025, 0.975])))
@@ -111,11 +111,11 @@ def main() -> None:
     parser.add_argument("--resamples", type=int, default=1_000)
     parser.add_argument("--classes", type=int, default=10)
     parser.add_argument("--coverage", action="store_true")
-    chosen = parser.parse_args()
-    if chosen.coverage:
-        coverage()
+    options = parser.parse_args()
+    if options.coverage:
+        print_coverage()
     else:
-        speed(chosen.samples, chosen.resamples, chosen.classes)
+        print_speed(options.samples, options.resamples, options.classes)
 
 
 if __name__ == "__main__":

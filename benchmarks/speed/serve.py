@@ -1,9 +1,9 @@
 """Load on `rightly serve`, from a second process: throughput, latency and memory of the server.
 
-    python benchmarks/serve.py model.onnx --requests 1000 --at-once 32
-    python benchmarks/serve.py model.onnx --images photos/ --images-per-request 4
+    python -m benchmarks.speed.serve model.onnx --requests 1000 --at-once 32
+    python -m benchmarks.speed.serve model.onnx --images photos/ --images-per-request 4
 
-Pictures are noise unless a folder is given. Arguments after -- go to `rightly serve`.
+Pictures are noise without --images. Arguments after -- go to `rightly serve`.
 """
 
 import argparse
@@ -31,21 +31,21 @@ def main() -> None:
     parser.add_argument("--images-per-request", type=int, default=1)
     parser.add_argument("--images", type=Path, help="a folder of pictures to send")
     parser.add_argument("--size", type=int, default=512, help="of the noise, in pixels")
-    chosen, options = parser.parse_known_args()
-    pictures = stored(chosen.images) if chosen.images else noise(chosen.size)
-    bodies = list(islice(cycle(pictures), chosen.requests * chosen.images_per_request))
-    k = chosen.images_per_request
+    options, server_options = parser.parse_known_args()
+    pictures = read_pictures(options.images) if options.images else draw_noise(options.size)
+    bodies = list(islice(cycle(pictures), options.requests * options.images_per_request))
+    k = options.images_per_request
     requests = [bodies[i : i + k] for i in range(0, len(bodies), k)]
-    with server(chosen.file, [each for each in options if each != "--"]) as (url, pid):
-        asyncio.run(load(url, requests[: len(requests) // 4], chosen.at_once))  # warm-up
-        before, started = resident_mb(pid), time.perf_counter()
-        answered = asyncio.run(load(url, requests, chosen.at_once))
-        wall, after = time.perf_counter() - started, resident_mb(pid)
-        batch = mean_batch(httpx.get(f"{url}/metrics").text)
-    report(answered, wall, before, after, batch, k)
+    with run_server(options.file, [each for each in server_options if each != "--"]) as (url, pid):
+        asyncio.run(send_requests(url, requests[: len(requests) // 4], options.at_once))  # warm-up
+        before, started = read_resident_mb(pid), time.perf_counter()
+        answered = asyncio.run(send_requests(url, requests, options.at_once))
+        wall, after = time.perf_counter() - started, read_resident_mb(pid)
+        batch = read_mean_batch(httpx.get(f"{url}/metrics").text)
+    print_load(answered, wall, before, after, batch, k)
 
 
-def report(
+def print_load(
     answered: list[tuple[int, float]],
     wall: float,
     before: float,
@@ -69,7 +69,9 @@ def report(
         sys.exit(1)
 
 
-async def load(url: str, requests: list[list[bytes]], at_once: int) -> list[tuple[int, float]]:
+async def send_requests(
+    url: str, requests: list[list[bytes]], at_once: int
+) -> list[tuple[int, float]]:
     """Status and seconds of each request."""
     turns = asyncio.Semaphore(at_once)
     limits = httpx.Limits(max_connections=at_once)
@@ -86,7 +88,7 @@ async def load(url: str, requests: list[list[bytes]], at_once: int) -> list[tupl
 
 
 @contextmanager
-def server(file: str, options: list[str]) -> Iterator[tuple[str, int]]:
+def run_server(file: str, options: list[str]) -> Iterator[tuple[str, int]]:
     process = subprocess.Popen(
         [sys.executable, "-u", "-m", "rightly", "serve", file, "--port", "0", *options],
         stdout=subprocess.PIPE,
@@ -95,22 +97,22 @@ def server(file: str, options: list[str]) -> Iterator[tuple[str, int]]:
     assert process.stdout is not None
     try:
         print(process.stdout.readline().strip())
-        found = re.search(r"http://\S+", process.stdout.readline())
-        if found is None:
+        address = re.search(r"http://\S+", process.stdout.readline())
+        if address is None:
             sys.exit("the server did not start")
-        yield found.group(), process.pid
+        yield address.group(), process.pid
     finally:
         process.terminate()
         process.communicate(timeout=60)
 
 
-def resident_mb(pid: int) -> float:
-    found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
-    assert found is not None
-    return int(found.group(1)) / 1024
+def read_resident_mb(pid: int) -> float:
+    match = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    assert match is not None
+    return int(match.group(1)) / 1024
 
 
-def mean_batch(metrics: str) -> float:
+def read_mean_batch(metrics: str) -> float:
     count, total = (
         float(re.search(rf"^rightly_batch_images_{name} (\S+)", metrics, re.M).group(1))
         for name in ("count", "sum")
@@ -118,22 +120,22 @@ def mean_batch(metrics: str) -> float:
     return total / count
 
 
-def noise(size: int) -> list[bytes]:
+def draw_noise(size: int) -> list[bytes]:
     draws = np.random.default_rng(0)
-    made = []
+    pictures = []
     for _ in range(64):
         small = Image.fromarray(draws.integers(0, 256, (32, 32, 3), np.uint8))
         file = io.BytesIO()
         small.resize((size, size)).save(file, "JPEG")
-        made.append(file.getvalue())
-    return made
+        pictures.append(file.getvalue())
+    return pictures
 
 
-def stored(folder: Path) -> list[bytes]:
-    found = [path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()]
-    if not found:
+def read_pictures(folder: Path) -> list[bytes]:
+    pictures = [path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()]
+    if not pictures:
         sys.exit(f"{folder} has no files")
-    return found
+    return pictures
 
 
 if __name__ == "__main__":
