@@ -28,12 +28,16 @@ SMALL = 6.5  # points, for what stands beside many bars or dots
 
 
 def draw_lines(
-    ax: Any, series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str
+    ax: Any,
+    series: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    x: str,
+    y: str,
+    legend: bool = True,
 ) -> Any:
     """One line a name, told apart by colour and by mark."""
     for i, (name, (across, up)) in enumerate(series.items()):
         ax.plot(across, up, marker=MARKERS[i % len(MARKERS)], color=COLOURS.get(name), label=name)
-    return finish_axes(ax, x, y)
+    return finish_axes(ax, x, y, legend)
 
 
 def draw_bars(ax: Any, values: Mapping[str, float], x: str) -> Any:

@@ -109,14 +109,14 @@ def measure_row(name: str, method: str, level: Row, calibrator: Any, data: Label
 def draw(tables: Sequence[Table], axes: Any) -> None:
     titles = (
         "wrong samples of the test set",
-        "of the calibration set, tested on shifted sets",
-        "the same, tested where one in five is right",
+        "of the calibration set,\ntested on shifted sets",
+        "the same, tested where\none in five is right",
     )
     for ax, table, title in zip(axes, tables, titles, strict=True):
         series = group_series(table.rows, "method", "p_true / p_predicted", "ece")
-        draw_lines(ax, series, "p_true / p_predicted of the wrong: narrow to absolute", "ECE (%)")
+        draw_lines(ax, series, "p_true / p_predicted if wrong", "ECE (%)", legend=ax is axes[0])
         ax.invert_xaxis()
-        ax.set_title(title, fontsize=SMALL + 1)
+        ax.set_title(title, fontsize=SMALL)
 
 
 ANALYSIS = Analysis(

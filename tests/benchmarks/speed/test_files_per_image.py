@@ -2,7 +2,9 @@
 
 import threading
 
+import torch
 from benchmarks.speed.files_per_image import TARGET, format_files, trace_files
+
 from rightly import Predictions
 from rightly.metrics import ece
 
@@ -16,7 +18,7 @@ def test_only_files_whose_functions_are_called_count():
 
 def test_threads_that_work_starts_are_followed():
     def work():
-        thread = threading.Thread(target=lambda: Predictions([[0.0, 1.0]]).classes)
+        thread = threading.Thread(target=lambda: Predictions(2 * torch.eye(2)).classes)
         thread.start()
         thread.join()
 
