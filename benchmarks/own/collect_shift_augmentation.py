@@ -89,6 +89,7 @@ def main() -> None:
         view_names=stored.view_names,
         shift=np.repeat(np.arange(1, len(names) + 1), len(numbers)),
         shift_names=names,
+        image=np.tile(np.arange(len(numbers)), len(names)),  # the rows of cal.npz
     )
     options.out.parent.mkdir(parents=True, exist_ok=True)
     rightly.save(options.out, predictions, np.tile(labels[numbers.numpy()], len(names)))

@@ -83,6 +83,7 @@ def write_augmentation(path: Path, model: nn.Module, images: Tensor, labels: np.
         np.tile(labels, len(SHIFTS)),
         shift=np.repeat(np.arange(1, len(SHIFTS) + 1), len(images)),
         shift_names=tuple(f"{kind}:{SEVERITY}" for kind in SHIFTS),
+        image=np.tile(np.arange(len(images)), len(SHIFTS)),  # the rows of cal.npz
     )
 
 

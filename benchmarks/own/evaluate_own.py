@@ -202,12 +202,11 @@ def measure_augmented(
     """Each test set after a fit on all shifts but its own, or but those like it; mean seconds."""
     shifted, labels = augmentation
     group = find_family if strict else kind
-    plain = Predictions(cal[0].logits, cal[0].view_logits, view_names=cal[0].view_names)
     groups = [group(shift) for shift in shifted.shift_names]
     values, taken = {}, []
     for name, test in tests.items():
         kept = torch.tensor([False, *(other != group(name) for other in groups)])[shifted.shift]
-        joined = rightly.concatenate([plain, shifted[kept]])
+        joined = join_augmentation(cal[0], shifted[kept])
         built, joined_labels = (
             rightly.calibrator(OWN, **arguments),
             torch.cat([cal[1], labels[kept]]),
@@ -222,6 +221,18 @@ def measure_augmented(
         )
         values[name] = measure(calibrator, *test, TABLE_METRICS)
     return values, float(np.mean(taken))
+
+
+def join_augmentation(cal: Predictions, shifted: Predictions) -> Predictions:
+    """Calibration rows and shifted ones, whose images are numbered by the former's rows."""
+    return Predictions(
+        torch.cat([cal.logits, shifted.logits]),
+        torch.cat([cal.view_logits, shifted.view_logits]),
+        view_names=cal.view_names,
+        shift=torch.cat([torch.zeros(len(cal), dtype=torch.int64), shifted.shift]),
+        shift_names=shifted.shift_names,
+        image=torch.cat([torch.arange(len(cal)), shifted.images()]),
+    )
 
 
 def find_family(shift: str) -> str:

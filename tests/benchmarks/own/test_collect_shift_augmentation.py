@@ -29,6 +29,7 @@ def test_images_are_matched_by_their_logits_and_shifted(tmp_path, monkeypatch):
     predictions, truth = rightly.load(out)
     assert predictions.shift_names == tuple(names) and predictions.view_names == ("grayscale",)
     assert predictions.shift.tolist() == [1, 1, 1, 2, 2, 2]
+    assert predictions.image.tolist() == [0, 1, 2, 0, 1, 2]
     assert truth.tolist() == np.tile(labels[rows[:3].numpy()], 2).tolist()
     shifted = shift("contrast")(images[rows[:3]], 4, 0)
     assert torch.allclose(predictions.logits[:3], compute_logits(model, shifted), atol=1e-5)

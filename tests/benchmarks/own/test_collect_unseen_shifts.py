@@ -41,6 +41,7 @@ def test_images_are_mixed_halved_and_collected_once(tmp_path, monkeypatch, capsy
             assert len(rightly.load(tmp_path / half / f"{name}.npz")[0]) == 5
         shifted, truth = rightly.load(tmp_path / "shift_augmentation" / f"{half}.npz")
         assert shifted.shift_names == tuple(f"{name}:4" for name in SHIFTS)
+        assert shifted.image.tolist() == [*range(6)] * len(SHIFTS)
         assert shifted.shift.bincount().tolist() == [0, *[6] * len(SHIFTS)]
         assert torch.equal(truth[:6], labels[:6]) and torch.equal(truth[-6:], labels[:6])
     capsys.readouterr()

@@ -32,6 +32,7 @@ def stored(tmp_path):
                 view_names=predictions.view_names,
                 shift=np.full(100, number),
                 shift_names=tuple(RESEMBLING),
+                image=np.arange(100),
             )
         )
         truth.append(labels)
