@@ -10,7 +10,6 @@ from matplotlib.colors import to_hex
 import rightly
 from rightly.cli import main
 from rightly.cli.plotting import KINDS
-from rightly.landscape import landscape
 from rightly.metrics import curves
 from rightly.reporting import figures as plots
 from tests.conftest import make
@@ -72,17 +71,11 @@ def test_ks_roc_and_risk_coverage_draw_their_curves(pair):
     np.testing.assert_allclose(line(ax, 0), [100 * risk.coverage[kept], 100 * risk.risk[kept]])
 
 
-def test_temperature_losses_views_and_budget_draw_their_numbers():
+def test_temperature_views_and_budget_draw_their_numbers():
     rng = np.random.default_rng(0)
     band = curves.temperature_band(rng.uniform(0.2, 1, 500), rng.uniform(1, 2, 500))
     ax = plots.temperature_curves({"one": band})
     np.testing.assert_allclose(line(ax, 1), [band.confidence, band.median])
-    one = landscape("cross_entropy", np.array([0.5, 1.5, 1.9]), np.geomspace(0.25, 5, 30))
-    ax = plots.loss_curves(one.title, one.temperature, one.true_probability, one.loss)
-    np.testing.assert_allclose(line(ax, 2), [one.temperature, one.loss[1]])
-    ax = plots.loss_surface(one.title, one.temperature, one.true_probability, one.loss, one.slope)
-    downhill, uphill = (len(ax.lines[i].get_xdata()) for i in (0, 1))
-    assert downhill + uphill > 0 and ax.get_title() == "cross-entropy"
     value, low, high = np.array([1.0, -2.0]), np.array([0.5, -3.0]), np.array([1.5, -1.0])
     ax = plots.view_bars(plots.Bars(["a", "b"], value, low, high))
     assert [patch.get_width() for patch in ax.patches] == [1.0, -2.0]

@@ -19,7 +19,6 @@ from rightly.evaluation.measurement import (
     uncalibrated,
     values_of,
 )
-from rightly.landscape import SHOWN, Landscape, landscape, logit_of
 from rightly.metrics import METRICS, Outcomes, curves
 from rightly.metrics import bootstrap as intervals
 from rightly.predictions import Predictions
@@ -237,35 +236,6 @@ def _temperature(chosen: argparse.Namespace) -> Any:
     return grid.flat[0]
 
 
-def _landscapes(true_logits: np.ndarray, points: int = 81) -> list[Landscape]:
-    temperatures = np.geomspace(0.25, 5, points)
-    return [landscape(name, true_logits, temperatures) for name in SHOWN]
-
-
-def _loss_surface(chosen: argparse.Namespace) -> Any:
-    from rightly.reporting.figures import grid_of, loss_surface
-
-    grid = grid_of(1, 3, height=2.3)
-    for ax, one in zip(
-        grid.flat, _landscapes(logit_of(np.linspace(0.02, 0.43, 36)), 41), strict=True
-    ):
-        loss_surface(one.title, one.temperature, one.true_probability, one.loss, one.slope, ax)
-        ax.label_outer()
-    return grid.flat[0]
-
-
-def _loss_curves(chosen: argparse.Namespace) -> Any:
-    from rightly.reporting.figures import grid_of, loss_curves
-
-    grid = grid_of(1, 3, height=2.3)
-    for ax, one in zip(grid.flat, _landscapes(np.array([1.9, 1.5, 0.5, -1.0])), strict=True):
-        loss_curves(one.title, one.temperature, one.true_probability, one.loss, ax)
-    for ax in grid.flat[1:]:
-        ax.set_ylabel("")
-        ax.get_legend().remove()
-    return grid.flat[0]
-
-
 def _view_choices(chosen: argparse.Namespace) -> tuple[Predictions, Any, TestSets, str]:
     """Calibration data, test sets and the one method that reads views."""
     if not chosen.cal:
@@ -391,8 +361,6 @@ KINDS = {
     "histogram": Kind(_histogram, "confidence of right and of wrong samples"),
     "ks": Kind(_ks, "cumulative confidence and accuracy, whose largest distance is KS"),
     "temperature": Kind(_temperature, "temperature against raw confidence"),
-    "loss-surface": Kind(_loss_surface, "losses of a wrong sample over temperature", "nothing"),
-    "loss-curves": Kind(_loss_curves, "the same as curves, with each minimum", "nothing"),
     "views": Kind(_views, "what each view changes, with paired intervals", FITTED_HERE),
     "budget": Kind(
         _budget, "brier, auroc and ece against forward passes, paired intervals", FITTED_HERE

@@ -14,8 +14,6 @@ from rightly.reporting.figures.ranking import correctness_roc as correctness_roc
 from rightly.reporting.figures.ranking import risk_coverage_curves as risk_coverage_curves
 from rightly.reporting.figures.studies import Bars as Bars
 from rightly.reporting.figures.studies import budget_curve as budget_curve
-from rightly.reporting.figures.studies import loss_curves as loss_curves
-from rightly.reporting.figures.studies import loss_surface as loss_surface
 from rightly.reporting.figures.studies import temperature_curves as temperature_curves
 from rightly.reporting.figures.studies import view_bars as view_bars
 from rightly.reporting.figures.style import FORMATS as FORMATS

@@ -1,4 +1,4 @@
-"""What a calibrator does, what a loss asks for, and what views are worth."""
+"""What a calibrator does, and what views are worth."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from matplotlib.colors import BoundaryNorm
 
 from rightly.metrics.curves import TemperatureBand
 from rightly.reporting.figures.style import BLUE, GREY, SKY, VERMILION, axes, looks, styled
-
-Matrix = Float[np.ndarray, "rows temperatures"]
 
 
 def temperature_curves(
@@ -29,73 +26,6 @@ def temperature_curves(
         ax.set(xlabel="raw confidence", ylabel="temperature", title=title, ylim=(0, None))
         ax.legend(loc="best")
     return ax
-
-
-def loss_surface(
-    title: str,
-    temperature: Float[np.ndarray, " temperatures"],
-    true_probability: Float[np.ndarray, " rows"],
-    loss: Matrix,
-    slope: Matrix,
-    ax: Any | None = None,
-) -> Any:
-    """A loss over temperature and probability of the true class; arrows show where it falls."""
-    with styled():
-        ax = axes(ax, height=2.6)
-        # Levels by rank, because losses have a few very large values that would flatten the rest.
-        levels = np.unique(np.quantile(loss, np.linspace(0, 1, 15)).round(3))
-        norm = BoundaryNorm(levels, 256)
-        filled = ax.contourf(
-            temperature, true_probability, loss, levels, norm=norm, cmap="cividis", extend="both"
-        )
-        for edge in ax.collections:
-            edge.set_edgecolor("face")  # hides the hairlines that PDF viewers draw between levels
-        bar = ax.figure.colorbar(filled, ax=ax, pad=0.02, aspect=30, ticks=levels[::4])
-        bar.ax.set_yticklabels([f"{level:.2g}" for level in levels[::4]])
-        ax.contour(temperature, true_probability, slope, [0.0], colors=VERMILION, linewidths=1.8)
-        rows = np.linspace(0, len(true_probability) - 1, 7).astype(int)[1:-1]
-        columns = np.linspace(0, len(temperature) - 1, 9).astype(int)[1:-1]
-        x, y = np.meshgrid(temperature[columns], true_probability[rows])
-        down = -np.sign(slope[np.ix_(rows, columns)])
-        for sign, marker in ((1, ">"), (-1, "<")):
-            at = down == sign
-            ax.plot(
-                x[at], y[at], marker, color="white", markeredgecolor="black", markeredgewidth=0.5
-            )
-        ax.axvline(1, color="white", linewidth=0.8, linestyle=(0, (2, 2)))
-        _log_temperature(ax)
-        ax.set(ylabel="probability of the true class", title=title)
-    return ax
-
-
-def loss_curves(
-    title: str,
-    temperature: Float[np.ndarray, " temperatures"],
-    true_probability: Float[np.ndarray, " rows"],
-    loss: Matrix,
-    ax: Any | None = None,
-) -> Any:
-    """A loss against temperature for some samples; a marker shows each one's least value."""
-    with styled():
-        ax = axes(ax, height=2.4)
-        ax.axvline(1, color=GREY, linewidth=0.8, linestyle=(0, (2, 2)))
-        for p, row, look in zip(true_probability, loss, looks(), strict=False):
-            least = int(row.argmin())
-            # At the end of the range the loss still falls: that is no minimum to mark.
-            inside = [least] if 0 < least < len(row) - 1 else []
-            ax.plot(temperature, row, label=f"{p:.2f}", markevery=inside, **look)
-        _log_temperature(ax)
-        ax.set(ylabel="loss", title=title)
-        ax.legend(loc="best", title="true class has", title_fontsize=8)
-    return ax
-
-
-def _log_temperature(ax: Any) -> None:
-    ax.set_xscale("log")
-    ticks = [0.25, 0.5, 1, 2, 4]
-    ax.set_xticks(ticks, ["¼", "½", "1", "2", "4"])
-    ax.minorticks_off()
-    ax.set_xlabel("temperature")
 
 
 @dataclass(frozen=True, eq=False)
