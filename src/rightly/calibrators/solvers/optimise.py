@@ -56,12 +56,12 @@ def split_rows(
     """
     if image is not None and len(image.unique()) < len(image):
         group = image.unique(return_inverse=True)[1]
-        rows = torch.arange(len(group), device=group.device)
-        first = torch.full_like(rows[: int(group.max()) + 1], len(rows))
-        first = first.scatter_reduce(0, group, rows, "amin")
+        place = torch.arange(len(group), device=group.device)
+        first = torch.full_like(place[: int(group.max()) + 1], len(place))
+        first = first.scatter_reduce(0, group, place, "amin")
         sides = split_rows(correct[first], seed, share)
-        train, held = (torch.isin(group, side).nonzero().squeeze(-1) for side in sides)
-        return train, held
+        fitted_on, judged = (torch.isin(group, side).nonzero().squeeze(-1) for side in sides)
+        return fitted_on, judged
     generator = torch.Generator().manual_seed(seed)
     train, held = [], []
     for side in (True, False):
