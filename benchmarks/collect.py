@@ -19,11 +19,11 @@ import torch
 from torch import Tensor, nn
 
 from rightly.classifiers import Preprocessing, open_model
-from rightly.collection import VIEWS, Plan
+from rightly.collection import DEFAULT_VIEWS, Plan
 from rightly.collection.forward import blocks_of
 from rightly.collection.plan import PRECISIONS
 from rightly.datasets import ImageDataset
-from rightly.transforms.views import VIEWS as ALL_VIEWS
+from rightly.transforms.views import VIEWS
 
 
 def convolution(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Sequential:
@@ -84,7 +84,7 @@ def main() -> None:
     images = ImageDataset(
         [str(i) for i in range(chosen.images)], lambda i: pictures[i % len(pictures)]
     )
-    names = (*VIEWS, *(name for name in ALL_VIEWS if name not in VIEWS))[: chosen.views]
+    names = (*DEFAULT_VIEWS, *(name for name in VIEWS if name not in DEFAULT_VIEWS))[: chosen.views]
     plan = Plan(names, precision=chosen.precision)
     normal = Preprocessing((224, 224), mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
     model = resnet50()
@@ -127,7 +127,7 @@ def main() -> None:
 
             def look(name: str = name) -> None:
                 for _ in range(5):
-                    ALL_VIEWS[name](batch)
+                    VIEWS[name](batch)
 
             look()
             cost = min(timed(look, device) for _ in range(chosen.rounds)) / 5

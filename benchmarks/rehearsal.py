@@ -22,7 +22,7 @@ import rightly
 from kit import cifar10_module
 from rightly.collection.plan import severity_of
 from rightly.predictions import Predictions
-from rightly.transforms.shifts import SHIFTS, shift
+from rightly.transforms.shifts import SHIFTS
 from rightly.transforms.views import VIEWS
 
 
@@ -72,7 +72,7 @@ def main() -> None:
     for number, name in enumerate(names, start=1):
         kind, severity = severity_of(name)
         for rows in found.split(200):
-            shifted = shift(kind)(images[rows], severity, 0)
+            shifted = SHIFTS.find(kind)(images[rows], severity, 0)
             logits.append(said(model, shifted))
             looks = [said(model, OF_THE_FILES[view](shifted)) for view in stored.view_names]
             views.append(torch.stack(looks, 1))

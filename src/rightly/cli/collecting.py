@@ -22,12 +22,12 @@ from rightly.classifiers import KNOWN, Preprocessing, open_model
 from rightly.cli import engines
 from rightly.cli.calibrating import names_in
 from rightly.cli.consoles import ERR, OUT
-from rightly.collection import VIEWS, Plan, Report, collect_into
+from rightly.collection import DEFAULT_VIEWS, Plan, Report, collect_into
 from rightly.collection.distributed import Cluster, Collecting, collect_with
 from rightly.datasets import LAYOUTS, ImageDataset, open_images
 from rightly.predictions.parquet import Store
 from rightly.transforms.shifts import SHIFTS, STANDARD_SHIFTS
-from rightly.transforms.views import VIEWS as ALL_VIEWS
+from rightly.transforms.views import VIEWS
 
 
 def add_commands(commands: Any) -> None:
@@ -40,7 +40,7 @@ def add_commands(commands: Any) -> None:
     add.add_argument("--labels", metavar="CSV", help="file name and label of each image")
     add.add_argument("--split", help="of a data set that has several")
     add.add_argument("--severity", type=int, help="of CIFAR-10-C")
-    add.add_argument("--views", default=",".join(VIEWS), help=f"of {', '.join(ALL_VIEWS)}")
+    add.add_argument("--views", default=",".join(DEFAULT_VIEWS), help=f"of {', '.join(VIEWS)}")
     add.add_argument(
         "--shifts",
         default="",

@@ -19,7 +19,7 @@ import torch
 from rightly.classifiers import Classifier, Preprocessing, open_model
 from rightly.collection.decoding import Report as Report
 from rightly.collection.forward import blocks_of, stacked
-from rightly.collection.plan import VIEWS as VIEWS
+from rightly.collection.plan import DEFAULT_VIEWS as DEFAULT_VIEWS
 from rightly.collection.plan import Plan as Plan
 from rightly.datasets import ImageDataset, open_images
 from rightly.datasets.image_dataset import few
@@ -31,7 +31,7 @@ from rightly.tensor_shapes import Labels
 def collect(
     model: Any,
     dataset: Any,
-    views: Sequence[str] = VIEWS,
+    views: Sequence[str] = DEFAULT_VIEWS,
     shifts: Sequence[str] = (),
     batch_size: int = 256,
     device: str | torch.device = "auto",

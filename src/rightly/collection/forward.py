@@ -14,8 +14,8 @@ from rightly.collection.decoding import Batch, Report, decoded
 from rightly.collection.plan import PRECISIONS, Plan, severity_of
 from rightly.datasets import ImageDataset
 from rightly.predictions.parquet import Block
-from rightly.transforms.shifts import shift as shift_of
-from rightly.transforms.views import view as view_of
+from rightly.transforms.shifts import SHIFTS
+from rightly.transforms.views import VIEWS
 
 IN_FLIGHT = 1  # batches handed to a device before the results of the oldest are waited for
 
@@ -82,12 +82,12 @@ def _run(classifier: Classifier, images: ImageDataset, plan: Plan, batch: Batch)
         shown = clean
         if text is not None:
             name, severity = severity_of(text)
-            shown = shift_of(name)(clean, severity, plan.seed)
+            shown = SHIFTS.find(name)(clean, severity, plan.seed)
         own, kept = classifier.forward(shown, plan.features)
         if not logits:
             images.check_classes(own.shape[1])
         logits.append(images.restrict(own))
-        seen = [classifier.forward(view_of(name)(shown))[0] for name in plan.views]
+        seen = [classifier.forward(VIEWS.find(name)(shown))[0] for name in plan.views]
         if seen:
             views.append(images.restrict(torch.stack(seen, 1)))
         if kept is not None:

@@ -8,10 +8,10 @@ import torch
 
 from rightly.classifiers import Classifier
 from rightly.datasets import ImageDataset
-from rightly.transforms.shifts import shift as shift_of
-from rightly.transforms.views import view as view_of
+from rightly.transforms.shifts import SHIFTS
+from rightly.transforms.views import VIEWS
 
-VIEWS = ("rotation", "grayscale", "color_jitter")  # the paper's
+DEFAULT_VIEWS = ("rotation", "grayscale", "color_jitter")  # the paper's
 SHARD = 1024  # images; killed runs lose at most this much work
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -20,7 +20,7 @@ PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.floa
 class Plan:
     """What to ask the classifier about every image."""
 
-    views: tuple[str, ...] = VIEWS
+    views: tuple[str, ...] = DEFAULT_VIEWS
     shifts: tuple[str, ...] = ()  # "name" at severity 3, or "name:severity"
     features: bool = False
     precision: str = "float32"
@@ -31,7 +31,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         for name in self.views:
-            view_of(name)
+            VIEWS.find(name)
         shifts = [severity_of(text) for text in self.shifts]
         for kind, asked in (("views", self.views), ("shifts", shifts)):
             if len(set(asked)) != len(asked):
@@ -74,7 +74,7 @@ class Plan:
 def severity_of(text: str) -> tuple[str, int]:
     """The name and severity that "name" or "name:severity" says."""
     name, _, severity = text.partition(":")
-    shift_of(name)
+    SHIFTS.find(name)
     if severity and severity not in tuple("12345"):
         raise ValueError(f"the severity of a shift must be 1 to 5, as in {name}:3, got {text!r}")
     return name, int(severity or 3)

@@ -23,10 +23,9 @@ from rightly.deployment.metadata import (
 from rightly.deployment.outputs import Verdicts
 from rightly.deployment.stages import First, Front, Head, Look, Said
 from rightly.transforms.image_tensors import Images, check_images
-from rightly.transforms.views import View
-from rightly.transforms.views import view as view_of
+from rightly.transforms.views import VIEWS, Transform
 
-Views = Sequence[str] | Mapping[str, View]
+Views = Sequence[str] | Mapping[str, Transform]
 Model = TypeVar("Model", bound="CalibratedClassifier")
 
 
@@ -222,7 +221,7 @@ class CalibratedClassifier(nn.Module):
 
 def chosen_views(
     calibrator: Calibrator, views: Views | None
-) -> tuple[tuple[str, ...], tuple[View, ...]]:
+) -> tuple[tuple[str, ...], tuple[Transform, ...]]:
     """Names and functions of the views that a calibrator was fitted with."""
     names = calibrator.view_names
     given = tuple(names if views is None else views)
@@ -234,7 +233,7 @@ def chosen_views(
     if isinstance(views, Mapping):
         return names, tuple(views.values())
     try:
-        return names, tuple(view_of(name) for name in names)
+        return names, tuple(VIEWS.find(name) for name in names)
     except ValueError as error:
         raise ValueError(
             f"{error}: give views as a mapping from each name to a function of images"

@@ -19,7 +19,7 @@ from rightly.classifiers.backends import last_linear
 from rightly.classifiers.classifier import logits_of
 from rightly.predictions import Predictions
 from rightly.transforms.image_tensors import Images
-from rightly.transforms.views import View
+from rightly.transforms.views import Transform
 
 
 class Said(NamedTuple):
@@ -40,7 +40,7 @@ class Front(nn.Module):
 
     def __init__(
         self,
-        views: Sequence[View],
+        views: Sequence[Transform],
         preprocessing: Preprocessing,
         *,
         with_original: bool = True,
