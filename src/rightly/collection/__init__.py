@@ -22,7 +22,7 @@ from rightly.collection.forward import blocks_of, stacked
 from rightly.collection.plan import DEFAULT_VIEWS as DEFAULT_VIEWS
 from rightly.collection.plan import Plan as Plan
 from rightly.datasets import ImageDataset, open_images
-from rightly.datasets.image_dataset import few
+from rightly.datasets.image_dataset import abbreviate
 from rightly.predictions import Predictions, load
 from rightly.predictions.parquet import Block, Store
 from rightly.tensor_shapes import Labels
@@ -104,7 +104,7 @@ def _warn(images: ImageDataset, report: Report, skipped: Sequence[tuple[str, str
     for mode, count in report.converted.items():
         told.append(f"{count} pictures of mode {mode} were converted to RGB")
     if skipped:
-        names = few([name for name, _ in skipped])
+        names = abbreviate([name for name, _ in skipped])
         told.append(
             f"{len(skipped)} of {len(images)} images cannot be decoded and are left out: {names}"
         )

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from rightly.classifiers import Preprocessing
-from rightly.datasets import ImageDataset, UnreadableImage, converted_from
+from rightly.datasets import ImageDataset, UnreadableImage
+from rightly.datasets.decoding import stored_mode
 
 AHEAD = 3  # batches decoded before the model asks for them
 STEP = 8  # pictures a thread takes at a time; handing out each alone costs as much as small ones
@@ -106,7 +107,7 @@ class _Decoding:
         if pixels.shape == self.pixels.shape[1:]:
             # By NumPy: torch would call up all its threads for each picture.
             self.pixels.numpy()[i - self.rows.start] = pixels
-        return _Picture(pixels.shape, converted_from(picture))
+        return _Picture(pixels.shape, stored_mode(picture))
 
     def batch(self, unreadable: str, report: Report) -> Batch:
         """The batch when all its pictures are there."""

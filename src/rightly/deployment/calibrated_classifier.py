@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from rightly.calibrators import Calibrator, NotFittedError, load_calibrator
 from rightly.classifiers import Classifier, Preprocessing, open_model
 from rightly.classifiers.backends import ModuleBackend
-from rightly.datasets.decoding import as_picture
+from rightly.datasets.decoding import to_image
 from rightly.deployment import hub
 from rightly.deployment.metadata import (
     expected_preprocessing,
@@ -157,7 +157,7 @@ class CalibratedClassifier(nn.Module):
         return images.to(self.device)
 
     def _shown(self, picture: Any, i: int) -> np.ndarray:
-        return self.preprocessing.pixels(as_picture(picture, f"number {i}"))
+        return self.preprocessing.pixels(to_image(picture, f"number {i}"))
 
     @property
     def device(self) -> torch.device:
