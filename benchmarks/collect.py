@@ -97,7 +97,7 @@ def main() -> None:
     ready = ready.contiguous(memory_format=torch.channels_last)
 
     def bare() -> None:
-        prepared = classifier.prepared(PRECISIONS[plan.precision], True)
+        prepared = classifier.prepare(PRECISIONS[plan.precision], True)
         with prepared, torch.inference_mode():
             for i in range(count):
                 rows = min(size, chosen.images - i * size)

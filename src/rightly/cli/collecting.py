@@ -18,7 +18,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from rightly.classifiers import KNOWN, Preprocessing, open_model
+from rightly.classifiers import MODEL_SPECS, Preprocessing, open_model
 from rightly.cli import engines
 from rightly.cli.calibrating import names_in
 from rightly.cli.consoles import ERR, OUT
@@ -33,7 +33,7 @@ from rightly.transforms.views import VIEWS
 def add_commands(commands: Any) -> None:
     """The commands of this module and their arguments."""
     add = commands.add_parser("collect", help="run a classifier over images and their views")
-    add.add_argument("--model", required=True, metavar="SPEC", help=KNOWN)
+    add.add_argument("--model", required=True, metavar="SPEC", help=MODEL_SPECS)
     add.add_argument("--images", required=True, metavar="FOLDER")
     add.add_argument("--out", required=True, metavar="FOLDER", help="Parquet data set to write")
     add.add_argument("--layout", default="auto", help=f"auto, {', '.join(LAYOUTS)}")

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from rightly.atomic_write import write_atomically
 from rightly.calibrators import Calibrator, load_calibrator
-from rightly.classifiers import KNOWN, Preprocessing
+from rightly.classifiers import MODEL_SPECS, Preprocessing
 from rightly.cli.calibrating import labelled, names_in
 from rightly.cli.collecting import add_preprocessing, preprocessing_of
 from rightly.cli.consoles import ERR, OUT
@@ -33,7 +33,7 @@ def add_commands(commands: Any) -> None:
     """The commands of this module and their arguments."""
     add = commands.add_parser("export", help="classifier, views and calibrator in one file")
     source = add.add_mutually_exclusive_group(required=True)
-    source.add_argument("--model", metavar="SPEC", help=KNOWN)
+    source.add_argument("--model", metavar="SPEC", help=MODEL_SPECS)
     source.add_argument("--graft", metavar="FILE", help="an ONNX classifier made elsewhere")
     add.add_argument("--calibrator", required=True, help="a saved calibrator (.safetensors)")
     add.add_argument("--out", required=True, metavar="FILE", help="where to write: .onnx or .pt2")

@@ -46,7 +46,7 @@ def blocks_of(
     )
     on_gpu = classifier.device.type == "cuda"
     # Channels last, as pictures come: convolutions are faster so, on CPUs as on GPUs.
-    prepared = classifier.prepared(PRECISIONS[plan.precision], channels_last=True)
+    prepared = classifier.prepare(PRECISIONS[plan.precision], channels_last=True)
     gathered: dict[int, list[Block]] = {}
     with prepared:
         running: deque[tuple[int, _Running]] = deque()

@@ -189,7 +189,7 @@ class CalibratedClassifier(nn.Module):
             # Its preprocessing is its own affair: this front only shows the views.
             plain = Front(front.views, Preprocessing(), with_original=front.with_original)
             wanted = "features" in self.calibrator.needs
-            with self.opened.prepared():
+            with self.opened.prepare():
                 both = self.opened.forward(plain(images, *rows), wanted)
             answer = tuple(part for part in both if part is not None)
         found = answer[0].shape[1]

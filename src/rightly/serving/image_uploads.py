@@ -59,7 +59,7 @@ def _check_size(
         )
     # A strip of one pixel by a million is small, but resized by its shorter side it is not, and
     # Pillow resizes the width first, at full height.
-    wide, high = preprocessing.resized(width, height)
+    wide, high = preprocessing.compute_size(width, height)
     if wide * max(high, height) > limits.pixels:
         raise _too_many(
             upload,
