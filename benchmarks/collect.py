@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from rightly.classifiers import Preprocessing, open_model
 from rightly.collection import DEFAULT_VIEWS, Plan
-from rightly.collection.forward import blocks_of
+from rightly.collection.forward import compute_blocks
 from rightly.collection.plan import PRECISIONS
 from rightly.datasets import ImageDataset
 from rightly.transforms.views import VIEWS
@@ -106,7 +106,7 @@ def main() -> None:
 
     def collected() -> None:
         shards = range(-(-chosen.images // 1024))
-        for _ in blocks_of(classifier, images, plan, shards, size, chosen.workers):
+        for _ in compute_blocks(classifier, images, plan, shards, size, chosen.workers):
             pass
 
     bare(), collected()

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 import rightly
 from kit import cifar10_module
-from rightly.collection.plan import severity_of
+from rightly.collection.plan import parse_shift
 from rightly.predictions import Predictions
 from rightly.transforms.shifts import SHIFTS
 from rightly.transforms.views import VIEWS
@@ -70,7 +70,7 @@ def main() -> None:
     names = every if kind == "all" else chosen.shifts.split(",")
     logits, views, numbers = [], [], []
     for number, name in enumerate(names, start=1):
-        kind, severity = severity_of(name)
+        kind, severity = parse_shift(name)
         for rows in found.split(200):
             shifted = SHIFTS.find(kind)(images[rows], severity, 0)
             logits.append(said(model, shifted))

@@ -20,7 +20,7 @@ from rightly.calibrators.solvers.margin_table import (
     top_probability,
 )
 from rightly.calibrators.solvers.optimise import one_thread
-from rightly.predictions import Predictions, checked_labels
+from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
 
@@ -74,7 +74,7 @@ class Calibrator(nn.Module, ABC):
     def fit(self: Fitted, predictions: Predictions, labels: AnyArray) -> Fitted:
         """Learn from held-out predictions whose labels are known."""
         _must_be_predictions(predictions)
-        known = checked_labels(labels, predictions)
+        known = check_labels(labels, predictions)
         for need in self.needs:
             if getattr(predictions, need) is None:
                 raise ValueError(

@@ -22,10 +22,11 @@ from rightly.classifiers import MODEL_SPECS, Preprocessing, open_model
 from rightly.cli import engines
 from rightly.cli.calibrating import names_in
 from rightly.cli.consoles import ERR, OUT
-from rightly.collection import DEFAULT_VIEWS, Plan, Report, collect_into
-from rightly.collection.distributed import Cluster, Collecting, collect_with
+from rightly.collection import DEFAULT_VIEWS, CollectionLog, Plan, collect_into
+from rightly.collection.distributed import CollectJob, collect_with
+from rightly.collection.ray_cluster import Cluster
 from rightly.datasets import LAYOUTS, ImageDataset, open_images
-from rightly.predictions.parquet import Store
+from rightly.predictions.store import Store
 from rightly.transforms.shifts import SHIFTS, STANDARD_SHIFTS
 from rightly.transforms.views import VIEWS
 
@@ -89,18 +90,18 @@ def _collect(chosen: argparse.Namespace) -> None:
     store = Store.begin(Path(chosen.out), plan.settings(classifier, images))
     for note in images.notes:
         ERR.print(note, soft_wrap=True)
-    report, start = Report(), monotonic()
+    log, start = CollectionLog(), monotonic()
     left = len(store.missing())
     with _progress(len(images), chosen.quiet) as advance:
         if cluster is None:
             collect_into(
-                store, classifier, images, plan, chosen.batch_size, chosen.workers, advance, report
+                store, classifier, images, plan, chosen.batch_size, chosen.workers, advance, log
             )
         else:
             collect_with(
-                cluster, Collecting(store, plan, **work, threads=cluster.cpus), advance, report
+                cluster, CollectJob(store, plan, **work, threads=cluster.cpus), advance, log
             )
-    _tell(store, images, report, monotonic() - start if left else None)
+    _tell(store, images, log, monotonic() - start if left else None)
 
 
 def _model(chosen: argparse.Namespace) -> dict[str, Any]:
@@ -184,8 +185,8 @@ def _progress(total: int, quiet: bool) -> Iterator[Any]:
         yield lambda count: bar.advance(task, count)
 
 
-def _tell(store: Store, images: ImageDataset, report: Report, seconds: float | None) -> None:
-    for mode, count in report.converted.items():
+def _tell(store: Store, images: ImageDataset, log: CollectionLog, seconds: float | None) -> None:
+    for mode, count in log.converted.items():
         ERR.print(f"{count} pictures of mode {mode} were converted to RGB")
     skipped = store.skipped()
     for name, reason in skipped:
