@@ -195,12 +195,7 @@ def test_a_view_and_a_shift_registered_at_run_time_are_collected(tmp_path):
     try:
         options = {"preprocessing": SMALL, "out": tmp_path / "out"}
         predictions, _ = collect(
-            Tiny(),
-            tmp_path / "images",
-            ("upside_down",),
-            ("dim:4",),
-            out=tmp_path / "out",
-            **options,
+            Tiny(), tmp_path / "images", ("upside_down",), ("dim:4",), **options
         )
         files = sorted((tmp_path / "images").rglob("*.png"))
         logits, view_logits, _ = by_hand(Tiny(), files, ("upside_down",), [("dim", 4)])
