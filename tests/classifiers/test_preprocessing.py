@@ -92,3 +92,11 @@ pixels = Preprocessing(size=(8, 8), resize=10).pixels(image)
 print(pixels.shape, pixels.dtype, Preprocessing.from_dict(Preprocessing((8, 8)).as_dict()).size)
 """
     assert run_without_torch(code) == "(8, 8, 3) uint8 (8, 8)"
+
+
+def test_arrays_are_resized_as_images_are_and_left_alone_where_they_fit():
+    pixels = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
+    preprocessing = Preprocessing((8, 10), 12)
+    expected = preprocessing.pixels(Image.fromarray(pixels))
+    assert np.array_equal(preprocessing.pixels(pixels), expected)
+    assert Preprocessing((20, 30)).pixels(pixels) is pixels

@@ -229,7 +229,7 @@ def test_torchvision_models_bring_their_preprocessing(monkeypatch, images):
     classifier = open_model("torchvision:small")
     assert classifier.preprocessing == CONFIGURED and classifier.class_names == tuple("abcde")
     assert said(classifier, images)[0].shape == (4, 5)
-    with pytest.raises(ValueError, match="torchvision has no model 'smaller': did you mean 'small'"):
+    with pytest.raises(ValueError, match="torchvision has no model 'smaller': did you mean"):
         open_model("torchvision:smaller")
 
 
