@@ -16,6 +16,8 @@ import numpy as np
 
 from rightly.atomic_write import write_atomically
 from rightly.calibrators import AnyCalibrator, load_calibrator
+from rightly.collection.distributed import run_shards
+from rightly.collection.ray_cluster import Cluster
 from rightly.predictions import Predictions
 from rightly.predictions.parquet import KEY, read_columns, read_settings
 from rightly.predictions.store import Store
@@ -68,7 +70,7 @@ class Scoring:
         }
         return cls(calibrator, given, Store.begin(out, settings))
 
-    def opened(self) -> Callable[[int], dict[str, Any]]:
+    def open(self) -> Callable[[int], dict[str, Any]]:
         """A function that scores the shard of a number, with the calibrator loaded once."""
         fitted = load_calibrator(self.calibrator)
         if _digest(self.calibrator) != self.target.settings["calibrator_sha256"]:
@@ -80,7 +82,7 @@ class Scoring:
 
         return score
 
-    def joined(self) -> dict[str, list[Any]]:
+    def join(self) -> dict[str, list[Any]]:
         """Every row of the scores: images as they are first, then shift by shift, as in `load`."""
         import pyarrow as pa
         import pyarrow.parquet
@@ -112,6 +114,13 @@ class Scoring:
                 marked, part, compression="zstd", write_page_checksum=True
             ),
         )
+
+
+def apply_with(
+    cluster: Cluster, scoring: Scoring, advance: Callable[[int], object] = lambda count: None
+) -> None:
+    """Scores the shards that are not scored yet, with workers of Ray."""
+    run_shards(cluster, scoring, lambda k, answer: advance(1))
 
 
 def _whole(path: Path) -> Store:

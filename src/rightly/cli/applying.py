@@ -11,11 +11,11 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rightly.atomic_write import write_atomically
-from rightly.batch_inference import SCORES, Scoring, scores
+from rightly.batch_inference import SCORES, Scoring, apply_with, scores
 from rightly.calibrators import load_calibrator
 from rightly.cli import engines
 from rightly.cli.consoles import ERR, OUT
-from rightly.collection.distributed import Cluster, apply_with
+from rightly.collection.ray_cluster import Cluster
 from rightly.predictions import load
 
 
@@ -61,7 +61,7 @@ def _columns(
         with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
             scoring = Scoring.begin(calibrator, test, Path(folder))
             _score(scoring, cluster)
-            joined = scoring.joined()
+            joined = scoring.join()
         said = {name: joined[name] for name in (*SCORES, "class_name") if name in joined}
     return {"index": list(range(len(said["confidence"]))), **said}
 
@@ -72,7 +72,7 @@ def _score(scoring: Scoring, cluster: Cluster | None) -> None:
         if cluster is not None:
             apply_with(cluster, scoring, advance)
             return
-        score = scoring.opened()
+        score = scoring.open()
         for k in todo:
             score(k)
             advance(1)
