@@ -19,7 +19,7 @@ import results
 from analyses import ANALYSES, Analysis, Context, Table
 from gathering import Places
 from rightly.atomic_write import write_atomically
-from rightly.cli.consoles import show_warning
+from rightly.cli.console import show_warning
 from run import add_arguments, places_of, say, selection
 from setups import SETUPS
 

@@ -21,7 +21,7 @@ import results
 import rightly
 from gathering import MissingError, Places, Trial, trials
 from results import Result
-from rightly.cli.consoles import ERR, show_warning
+from rightly.cli.console import ERR, show_warning
 from rightly.evaluation.measurement import is_random, measure, missing
 from rightly.metrics import METRICS
 from setups import SETUPS, Setup

@@ -103,7 +103,7 @@ def second_node(cluster):
 def place(tmp_path, monkeypatch):
     """A folder with models and 160 images, which makes ten shards."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rightly.cli.collecting.Plan", partial(Plan, shard_size=16))
+    monkeypatch.setattr("rightly.collection.Plan", partial(Plan, shard_size=16))
     rng = np.random.default_rng(0)
     for name in "abc":
         (tmp_path / "images" / name).mkdir(parents=True)
