@@ -76,10 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return ExitCode.FAILED
 
 
-def _print_version(is_asked: bool) -> None:
+def _print_version(is_asked: bool) -> bool:
     if is_asked:
         print_line(f"rightly {__version__}")
         raise typer.Exit()
+    return is_asked
 
 
 def _describe(

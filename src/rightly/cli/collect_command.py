@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from rightly.datasets import ImageDataset
     from rightly.predictions.parquet import Store
 
-EXAMPLE = "rightly collect --model timm:resnet50 --images photos --out predictions"
+EXAMPLE = "rightly collect --model timm:resnet50 --images photos --out preds"
 MODEL = (
     "timm:NAME, hf:NAME_OR_DIR, torchvision:NAME, onnx:FILE, pt2:FILE or py:package.module:factory."
 )
 
 
-def _print_names(is_asked: bool) -> None:
+def _print_names(is_asked: bool) -> bool:
     if not is_asked:
-        return
+        return is_asked
     from rightly.datasets import LAYOUTS
     from rightly.transforms.shifts import SHIFTS, STANDARD_SHIFTS
     from rightly.transforms.views import VIEWS
