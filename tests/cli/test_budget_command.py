@@ -29,4 +29,4 @@ def test_budgets_are_numbers(files, tmp_path, capsys):
     arguments[-1] = "ca_views"
     assert main([*arguments, "--budgets", "1,2", "--json", str(out)]) == 0
     points = json.loads(out.read_text())["points"]
-    assert [point["budget"] for point in points] == [1, 2]
+    assert [point["budget"] for point in points] == [1, 2, 4]  # all views come last

@@ -27,8 +27,8 @@ def test_help_names_the_views_that_are_looked_at_by_default(capsys):
 
 def test_views_default_to_the_papers_and_can_be_none(tmp_path, capsys):
     for i, pixels in enumerate(pictures(4, size=20)):
-        (tmp_path / "images" / "ab"[i % 2]).mkdir(parents=True, exist_ok=True)
-        Image.fromarray(pixels).save(tmp_path / "images" / "ab"[i % 2] / f"[{i}].png")
+        (tmp_path / "images" / "abcd"[i]).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(tmp_path / "images" / "abcd"[i] / f"[{i}].png")
     (tmp_path / "images" / "a" / "[x].png").write_bytes(b"no picture")
     arguments = ["collect", "--model", MODEL, "--images", str(tmp_path / "images")]
     arguments += ["--unreadable", "skip"]

@@ -63,7 +63,8 @@ def test_methods_without_their_inputs_are_skipped_with_a_word(files, capsys, met
     arguments = ["compare", bare, "--on", bare, "--metrics", "brier", "--no-intervals"]
     assert main([*arguments, *methods]) == 0
     captured = capsys.readouterr()
-    assert "skipped: needs view_logits (ca_views" in captured.err
+    skipped = captured.err.partition("skipped: needs view_logits (")[2].partition(")")[0]
+    assert "ca_views" in skipped.split(", ")
     assert "ca_views" not in captured.out and "spline" in captured.out
     assert ("balanced_temperature" in captured.out) == bool(methods)
 
@@ -86,5 +87,5 @@ def test_views_can_be_chosen(files, capsys):
     arguments = ["compare", cal, "--on", cal, "--methods", "uncalibrated", "--no-intervals"]
     assert main([*arguments, "--views", "view1"]) == 0
     assert main([*arguments, "--views", "sideways"]) == 2
-    assert "view0, view1, view2" in capsys.readouterr().err
+    assert "--views must be some of" in capsys.readouterr().err
     assert rightly.load(cal)[0].view_names == ("view0", "view1", "view2")

@@ -67,7 +67,9 @@ def test_options_of_one_method_are_refused_for_others(cal, capsys, option):
 def test_the_seed_is_of_the_fit(cal, tmp_path):
     predictions, labels = make(n=400)
     out = str(tmp_path / "c.safetensors")
-    assert main(["fit", cal, "--method", "ca_only", "--seed", "3", "--out", out]) == 0
-    again = rightly.calibrator("ca_only", seed=3).fit(predictions, labels)
+    assert main(["fit", cal, "--method", "ca_views", "--seed", "3", "--out", out]) == 0
+    again = rightly.calibrator("ca_views", seed=3).fit(predictions, labels)
     saved = rightly.load_calibrator(out)
     assert saved.confidence(predictions).equal(again.confidence(predictions))
+    other = rightly.calibrator("ca_views", seed=0).fit(predictions, labels)
+    assert not saved.confidence(predictions).equal(other.confidence(predictions))

@@ -33,7 +33,7 @@ def test_the_two_seeds_are_apart(files, tmp_path):
     for fit_seed, bootstrap_seed in ((0, 0), (0, 1), (1, 0)):
         out = tmp_path / "a.svg"
         seeds = ["--fit-seed", str(fit_seed), "--bootstrap-seed", str(bootstrap_seed)]
-        arguments = ["plot", "smooth", *data, "--methods", "ca_only", "--resamples", "100"]
+        arguments = ["plot", "smooth", *data, "--methods", "ca_views", "--resamples", "100"]
         assert main([*arguments, *seeds, "--out", str(out)]) == 0
         pages.append(out.read_text())
     assert len(set(pages)) == 3

@@ -29,7 +29,7 @@ def test_json_lines_are_one_object_a_picture(place, tmp_path, capsys):
 
 def test_a_table_names_what_cannot_be_read(place, capsys, tmp_path):
     (tmp_path / "broken.jpg").write_bytes(b"\xff\xd8 no picture")
-    good = tmp_path / "good [b]1[/b].png"
+    good = tmp_path / "good [red]1 [b].png"
     good.write_bytes((place / "photos" / "inner" / "1.png").read_bytes())
     assert main(["predict", str(place / "model.onnx"), str(good), str(tmp_path), "-b", "1"]) == 2
     captured = capsys.readouterr()

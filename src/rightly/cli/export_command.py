@@ -12,7 +12,7 @@ from rightly.cli.inputs import Interpolation, Mean, Resize, Size, Std, make_prep
 if TYPE_CHECKING:
     from rightly.classifiers import Preprocessing
 
-EXAMPLE = "rightly export --graft net.onnx --calibrator c.safetensors --out m.onnx"
+EXAMPLE = "rightly export --graft n.onnx --calibrator c.safetensors --out m.onnx"
 
 
 def run(

@@ -9,7 +9,7 @@ from rightly.cli.console import print_line, show_status
 from rightly.cli.inputs import BootstrapSeed, FitSeed, OnIfAny, Views
 from rightly.registry import did_you_mean
 
-EXAMPLE = "rightly plot roc --calibrator c.safetensors --on test.npz --out roc.pdf"
+EXAMPLE = "rightly plot roc --calibrator c.safetensors --on a.npz --out roc.pdf"
 # What each figure shows. Those of views fit one method on --cal, the others draw any number.
 KINDS = {
     "reliability": "accuracy against confidence in bins, with intervals",

@@ -24,7 +24,6 @@ EXAMPLE = "rightly report cal.npz --on test.npz --out report.html"
 
 
 def run(
-    context: typer.Context,
     cal: Cal,
     on: On,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write (.html).")],
@@ -44,6 +43,19 @@ def run(
     bootstrap_seed: BootstrapSeed = 0,
 ) -> None:
     """Write one HTML page: can this confidence be trusted?"""
+    options = {
+        "on": on,
+        "method": method,
+        "methods": methods,
+        "views": views,
+        "images": images,
+        "layout": layout,
+        "title": title,
+        "resamples": resamples,
+        "fit-seed": fit_seed,
+        "bootstrap-seed": bootstrap_seed,
+        "out": out,
+    }
     from rightly.cli import _legacy_reporting as reporting
     from rightly.evaluation.measurement import TABLE_METRICS, fitted_by
     from rightly.evaluation.results import unique
@@ -65,7 +77,7 @@ def run(
         rows,
         bootstrap,
         title=title,
-        command=_spell(cal, context.params),
+        command=_spell(cal, options),
         digests={str(path): reporting.digest(path) for path in files},
         pictures=None if images is None else reporting.open_pictures(images, layout, on),
         seed=fit_seed,
@@ -74,11 +86,10 @@ def run(
     print_line(f"the report is in {out}")
 
 
-def _spell(cal: Path, parameters: dict[str, Any]) -> str:
+def _spell(cal: Path, options: dict[str, Any]) -> str:
     """The command that makes this report, every option spelled out."""
     words = ["rightly", "report", str(cal)]
-    for name, value in parameters.items():
-        for one in value if isinstance(value, (list, tuple)) else [value]:
-            if name != "cal" and one is not None:
-                words += [f"--{name.replace('_', '-')}", str(one)]
+    for name, value in options.items():
+        for one in value if isinstance(value, list) else [value]:
+            words += [] if one is None else [f"--{name}", str(one)]
     return shlex.join(words)
