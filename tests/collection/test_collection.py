@@ -953,7 +953,7 @@ def test_skipped_and_converted_pictures_are_printed(tmp_path, own, capsys):
         (["--shifts", "contrast:9"], "must be 1 to 5"),
         (["--precision", "double"], "precision must be one of"),
         (["--dtype", "int8"], "dtype must be one of"),
-        (["--batch-size", "0"], "batch_size must be at least 1"),
+        (["--batch-size", "0"], "--batch-size must be at least 1"),
         (["--layout", "round"], "layout must be 'auto' or one of"),
         (["--size", "9", "--resize", "8"], "must fit into a picture resized to 8"),
         (["--model", "tim:x"], "model must be one of timm:NAME"),
