@@ -12,7 +12,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
@@ -129,8 +129,9 @@ def print_table(table: Table, console: Console = OUT) -> None:
         )
         edgeless.print(table)
     else:
-        for i, part in enumerate(_split(table, console) or _paragraphs(table)):
-            if i:
+        parts = _split(table, console)
+        for i, part in enumerate(parts or _paragraphs(table)):
+            if i and parts:
                 console.print()
             console.print(part)
 
@@ -182,13 +183,14 @@ def _paragraphs(table: Table) -> list[RenderableType]:
     first, *others = table.columns
     paragraphs: list[RenderableType] = []
     for name, *values in zip(first.cells, *(column.cells for column in others), strict=True):
-        text = Text().append(_as_text(name)).append("\n")
+        text = Text()
         for column, value in zip(others, values, strict=True):
             if str(value):
-                heading = f"{column.header}: " if str(column.header) else ""
-                text.append(heading, style="dim").append(_as_text(value)).append("; ")
+                title = f"{column.header}: " if str(column.header) else ""
+                text.append(title, style="dim").append(_as_text(value)).append("; ")
         text.right_crop(2)
-        paragraphs.append(Padding(text, (0, 0, 0, 2)))
+        heading = Text(str(name), style="bold")
+        paragraphs.append(Group(heading, Padding(text, (0, 0, 0, 4))))
     return paragraphs
 
 
