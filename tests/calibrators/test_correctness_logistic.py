@@ -135,15 +135,15 @@ def test_fit_takes_caution_and_neighbours_for_those_who_have_them(tmp_path, caps
     predictions, labels = make(n=400)
     rightly.save(tmp_path / "cal.npz", predictions, labels)
     cal, out = str(tmp_path / "cal.npz"), str(tmp_path / "c.safetensors")
-    assert main(["fit", cal, "--expected_shift", "0.8", "--neighbours", "90", "--out", out]) == 0
+    assert main(["fit", cal, "--expected-shift", "0.8", "--neighbours", "90", "--out", out]) == 0
     fitted = rightly.load_calibrator(out)
     assert (fitted.expected_shift, fitted.near_features.shape[0]) == (0.8, 90)
     again = rightly.calibrator("rightly", expected_shift=0.8, neighbours=90).fit(
         predictions, labels
     )
     assert torch.equal(again.confidence(predictions), fitted.confidence(predictions))
-    assert main(["fit", cal, "--method", "auto", "--expected_shift", "0.8", "--out", out]) == 0
-    for option in ("--expected_shift", "--neighbours"):
+    assert main(["fit", cal, "--method", "auto", "--expected-shift", "0.8", "--out", out]) == 0
+    for option in ("--expected-shift", "--neighbours"):
         refused = ["fit", cal, "--method", "temperature_scaling", option, "1", "--out", out]
         assert main(refused) == 2
         assert f"{option} is for --method rightly" in capsys.readouterr().err

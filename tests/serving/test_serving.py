@@ -747,7 +747,7 @@ def test_the_command_says_in_one_line_what_is_wrong(monkeypatch, capsys):
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 3
     assert "cannot listen" in told[0] and port in told[0]
-    assert "65535" in told[1] and "body_bytes" in told[2]
+    assert "65535" in told[1] and "--max-body-mb" in told[2]
 
 
 # What else there is

@@ -1,6 +1,5 @@
-"""The command that draws figures: plot."""
+"""Figures of `rightly plot`, until they move to rightly.reporting."""
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rightly.calibrators import AnyCalibrator, load_calibrator
-from rightly.cli.calibrating import labelled, named_tests, names_in
-from rightly.cli.consoles import ERR, OUT
+from rightly.calibrators import Calibrator, load_calibrator
+from rightly.cli.inputs import read_data_set, read_test_sets, split_names
 from rightly.evaluation.measurement import (
     TestSets,
     fitted_by,
@@ -19,7 +17,9 @@ from rightly.evaluation.measurement import (
     uncalibrated,
     values_of,
 )
-from rightly.metrics import METRICS, Outcomes, curves
+from rightly.evaluation.view_cost import METRICS as COST_METRICS
+from rightly.evaluation.view_cost import Point
+from rightly.metrics import METRICS, curves
 from rightly.metrics import bootstrap as intervals
 from rightly.predictions import Predictions
 from rightly.reporting.tables import IN_NATURAL_UNITS
@@ -30,53 +30,31 @@ BUDGET = ("brier", "auroc", "ece")
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A figure: how to draw it, what it shows, and what it needs."""
+class FigureOptions:
+    """What the command line says about a figure."""
 
-    draw: Callable[[argparse.Namespace], Any]
-    shows: str
-    needs: str = "calibrators and test sets"
-
-
-def add_commands(commands: Any) -> None:
-    """The command of this module and its arguments."""
-    kinds = "\n".join(f"  {name:14} {kind.shows} ({kind.needs})" for name, kind in KINDS.items())
-    add = commands.add_parser(
-        "plot",
-        help="draw a figure as .pdf, .svg or .png",
-        description=f"kinds:\n{kinds}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add.add_argument("kind", choices=list(KINDS), metavar="kind", help="what to draw, see above")
-    add.add_argument("--calibrator", action="append", default=[], metavar="FILE", help="saved")
-    add.add_argument("--methods", default="", help="names, to be fitted on --cal")
-    add.add_argument("--cal", help="calibration predictions with labels (.npz or folder)")
-    add.add_argument("--on", action="append", default=[], metavar="[NAME=]FILE", help="test set")
-    add.add_argument("--views", help="use only these views, in this order")
-    add.add_argument("--bins", type=int, default=15, help="of a reliability diagram")
-    add.add_argument("--metric", default="brier", help="of the figure of views")
-    add.add_argument("--resamples", type=int, default=1000, help="for intervals and bands")
-    add.add_argument("--seed", type=int, default=0, help="of fits and resamples")
-    add.add_argument("--out", required=True, metavar="FILE", help="ending in .pdf, .svg or .png")
-    add.set_defaults(run=_plot)
+    kind: str
+    calibrator: Sequence[Path]
+    methods: str
+    cal: Path | None
+    on: Sequence[str]
+    views: str | None
+    bins: int
+    metric: str
+    resamples: int
+    fit_seed: int
+    bootstrap_seed: int
 
 
-def _plot(chosen: argparse.Namespace) -> None:
-    from rightly.reporting.figures import FORMATS, save
-
-    out = Path(chosen.out)
-    if out.suffix.lower() not in FORMATS:
-        raise ValueError(f"--out must end in {', '.join(FORMATS)}, got {out.name!r}")
-    with ERR.status(f"drawing {chosen.kind}"):
-        ax = KINDS[chosen.kind].draw(chosen)
-    save(ax, out)
-    OUT.print(f"{KINDS[chosen.kind].shows} is in {out}", soft_wrap=True, markup=False)
+def draw(chosen: FigureOptions) -> Any:
+    """Draws a figure and returns its axes."""
+    return DRAW[chosen.kind](chosen)
 
 
 Said = Mapping[tuple[str, str], Outcomes]  # by test set and calibrator
 
 
-def _said(chosen: argparse.Namespace) -> Said:
+def _said(chosen: FigureOptions) -> Said:
     tests, calibrators = _tests(chosen), _fitted(chosen)
     return {
         (dataset, name): scored(fitted, fitted.select_views(test), truth, ["brier"])
@@ -85,23 +63,23 @@ def _said(chosen: argparse.Namespace) -> Said:
     }
 
 
-def _tests(chosen: argparse.Namespace) -> TestSets:
+def _tests(chosen: FigureOptions) -> TestSets:
     if not chosen.on:
         raise ValueError(f"plot {chosen.kind} needs a test set: add --on FILE")
-    return named_tests(chosen.on, chosen.views)
+    return read_test_sets(chosen.on, split_names(chosen.views))
 
 
-def _fitted(chosen: argparse.Namespace) -> dict[str, AnyCalibrator]:
+def _fitted(chosen: FigureOptions) -> dict[str, Calibrator]:
     """The calibrators named or loaded; before those loaded, the classifier's own confidence."""
     if chosen.methods and not chosen.cal:
         raise ValueError("--methods needs --cal, the predictions to fit them on")
-    names = names_in(chosen.methods)
+    names = split_names(chosen.methods)
     if not names and not chosen.calibrator:
         raise ValueError("give --calibrator FILE, or --methods NAMES with --cal FILE")
-    found: dict[str, AnyCalibrator] = {}
-    if names:
-        data = labelled(chosen.cal, chosen.views)
-        found = {name: fitted_by(name, *data, seed=chosen.seed) for name in names}
+    found: dict[str, Calibrator] = {}
+    if names and chosen.cal:
+        data = read_data_set(chosen.cal, split_names(chosen.views))
+        found = {name: fitted_by(name, *data, seed=chosen.fit_seed) for name in names}
     for path in chosen.calibrator:
         loaded = load_calibrator(path)
         title = loaded.title if loaded.title not in found else Path(path).stem
@@ -149,7 +127,7 @@ def _by_set(said: Said, draw: Callable[[dict[str, Outcomes], Any, str], Any]) ->
     return grid.flat[0]
 
 
-def _reliability(chosen: argparse.Namespace) -> Any:
+def _reliability(chosen: FigureOptions) -> Any:
     from rightly.reporting.figures import reliability_diagram
 
     def draw(one: Outcomes, ax: Any, title: str) -> None:
@@ -160,12 +138,12 @@ def _reliability(chosen: argparse.Namespace) -> Any:
     return _panels(_said(chosen), draw)
 
 
-def _smooth(chosen: argparse.Namespace) -> Any:
+def _smooth(chosen: FigureOptions) -> Any:
     from rightly.reporting.figures import smooth_reliability_diagram
 
     def draw(one: Outcomes, ax: Any, title: str) -> None:
         data = curves.smooth_reliability(
-            one.confidence, one.correct, min(chosen.resamples, 400), chosen.seed
+            one.confidence, one.correct, min(chosen.resamples, 400), chosen.bootstrap_seed
         )
         error = METRICS["smooth_ece"].measure(one.confidence, one.correct)
         smooth_reliability_diagram(data, ax, title, f"smooth ECE {100 * error:.1f} %")
@@ -173,7 +151,7 @@ def _smooth(chosen: argparse.Namespace) -> Any:
     return _panels(_said(chosen), draw)
 
 
-def _histogram(chosen: argparse.Namespace) -> Any:
+def _histogram(chosen: FigureOptions) -> Any:
     from rightly.reporting.figures import confidence_histogram
 
     return _panels(
@@ -185,7 +163,7 @@ def _histogram(chosen: argparse.Namespace) -> Any:
     )
 
 
-def _ks(chosen: argparse.Namespace) -> Any:
+def _ks(chosen: FigureOptions) -> Any:
     from rightly.reporting.figures import ks_curves
 
     return _panels(
@@ -194,7 +172,7 @@ def _ks(chosen: argparse.Namespace) -> Any:
     )
 
 
-def _roc(chosen: argparse.Namespace) -> Any:
+def _roc(chosen: FigureOptions) -> Any:
     from rightly.reporting.figures import correctness_roc
 
     return _by_set(
@@ -205,7 +183,7 @@ def _roc(chosen: argparse.Namespace) -> Any:
     )
 
 
-def _risk_coverage(chosen: argparse.Namespace) -> Any:
+def _risk_coverage(chosen: FigureOptions) -> Any:
     from rightly.reporting.figures import risk_coverage_curves
 
     return _by_set(
@@ -218,7 +196,7 @@ def _risk_coverage(chosen: argparse.Namespace) -> Any:
     )
 
 
-def _temperature(chosen: argparse.Namespace) -> Any:
+def _temperature(chosen: FigureOptions) -> Any:
     from rightly.reporting.figures import grid_of, temperature_curves
 
     tests, fitted = _tests(chosen), _fitted(chosen)
@@ -236,14 +214,14 @@ def _temperature(chosen: argparse.Namespace) -> Any:
     return grid.flat[0]
 
 
-def _view_choices(chosen: argparse.Namespace) -> tuple[Predictions, Any, TestSets, str]:
+def _view_choices(chosen: FigureOptions) -> tuple[Predictions, Any, TestSets, str]:
     """Calibration data, test sets and the one method that reads views."""
     if not chosen.cal:
         raise ValueError(f"plot {chosen.kind} needs --cal, the predictions to fit on")
-    names = names_in(chosen.methods) or ["rightly"]
+    names = split_names(chosen.methods) or ["rightly"]
     if len(names) > 1:
         raise ValueError(f"plot {chosen.kind} draws one method, got --methods {chosen.methods}")
-    predictions, labels = labelled(chosen.cal, chosen.views)
+    predictions, labels = read_data_set(chosen.cal, split_names(chosen.views))
     if predictions.view_logits is None:
         raise ValueError(f"plot {chosen.kind} needs views, but {chosen.cal} has none")
     return predictions, labels, _tests(chosen), names[0]
@@ -268,11 +246,11 @@ class _AgainstBase:
         labels: Any,
         tests: TestSets,
         metrics: Sequence[str],
-        chosen: argparse.Namespace,
+        chosen: FigureOptions,
     ) -> None:
         self.tests, self.metrics = tests, metrics
         self.resamples = {
-            name: intervals.draw_resamples(len(test), chosen.resamples, chosen.seed)
+            name: intervals.draw(len(test), chosen.resamples, chosen.bootstrap_seed)
             for name, (test, _) in tests.items()
         }
         self.base = self._measured(fitted_by(BASE, predictions, labels))
@@ -298,7 +276,7 @@ class _AgainstBase:
         return found
 
 
-def _views(chosen: argparse.Namespace) -> Any:
+def _views(chosen: FigureOptions) -> Any:
     from rightly.reporting.figures import Bars, grid_of, view_bars
 
     predictions, labels, tests, name = _view_choices(chosen)
@@ -308,7 +286,9 @@ def _views(chosen: argparse.Namespace) -> Any:
     if len(choices) > 1:
         choices["all views"] = predictions.view_names
     rows = {
-        title: against.changes(fitted_by(name, predictions.with_views(views), labels, chosen.seed))
+        title: against.changes(
+            fitted_by(name, predictions.with_views(views), labels, chosen.fit_seed)
+        )
         for title, views in choices.items()
     }
     grid = grid_of(1, len(tests), height=0.8 + 0.21 * len(rows))
@@ -323,7 +303,7 @@ def _views(chosen: argparse.Namespace) -> Any:
     return grid.flat[0]
 
 
-def _budget(chosen: argparse.Namespace) -> Any:
+def _budget(chosen: FigureOptions) -> Any:
     from rightly.reporting.figures import budget_curve, grid_of
 
     predictions, labels, tests, name = _view_choices(chosen)
@@ -331,7 +311,7 @@ def _budget(chosen: argparse.Namespace) -> Any:
     steps = [against.changes()]
     for k in range(1, len(predictions.view_names) + 1):
         some = predictions.with_views(predictions.view_names[:k])
-        steps.append(against.changes(fitted_by(name, some, labels, chosen.seed)))
+        steps.append(against.changes(fitted_by(name, some, labels, chosen.fit_seed)))
     grid = grid_of(len(tests), len(BUDGET), height=2.0)
     cost = np.arange(1.0, len(steps) + 1)
     for row, dataset in zip(grid, tests, strict=True):
@@ -352,17 +332,25 @@ def _times(key: str) -> str:
     return "" if key in IN_NATURAL_UNITS else ", times 100"
 
 
-FITTED_HERE = "--cal with views, and test sets"
-KINDS = {
-    "reliability": Kind(_reliability, "accuracy against confidence in bins, with intervals"),
-    "smooth": Kind(_smooth, "accuracy as a smooth function of confidence, with a band"),
-    "roc": Kind(_roc, "right samples accepted against wrong ones accepted"),
-    "risk-coverage": Kind(_risk_coverage, "error rate among accepted samples against their share"),
-    "histogram": Kind(_histogram, "confidence of right and of wrong samples"),
-    "ks": Kind(_ks, "cumulative confidence and accuracy, whose largest distance is KS"),
-    "temperature": Kind(_temperature, "temperature against raw confidence"),
-    "views": Kind(_views, "what each view changes, with paired intervals", FITTED_HERE),
-    "budget": Kind(
-        _budget, "brier, auroc and ece against forward passes, paired intervals", FITTED_HERE
-    ),
+DRAW: dict[str, Callable[[FigureOptions], Any]] = {
+    "reliability": _reliability,
+    "smooth": _smooth,
+    "roc": _roc,
+    "risk-coverage": _risk_coverage,
+    "histogram": _histogram,
+    "ks": _ks,
+    "temperature": _temperature,
+    "views": _views,
+    "budget": _budget,
 }
+
+
+def plot_budget(points: Sequence[Point], path: Path) -> None:
+    from rightly.reporting import figures as plots
+
+    panels = plots.grid_of(1, len(COST_METRICS), 2.4)[0]
+    passes = np.array([point.passes for point in points])
+    for ax, name in zip(panels, COST_METRICS, strict=True):
+        values = 100 * np.array([getattr(point, name) for point in points])
+        plots.budget_curve(passes, values, values, values, ax, label=f"{name} x 100")
+    plots.save(panels[0], path)
