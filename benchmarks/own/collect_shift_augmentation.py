@@ -25,9 +25,9 @@ from benchmarks.own.classifier_outputs import (
     compute_view_logits,
     read_test_images,
 )
-from rightly.collection.plan import severity_of
+from rightly.collection.plan import parse_shift
 from rightly.predictions import Predictions
-from rightly.transforms.shifts import SHIFTS, shift
+from rightly.transforms.shifts import SHIFTS
 from rightly.transforms.views import VIEWS
 
 
@@ -77,9 +77,9 @@ def main() -> None:
     views = [STORED_VIEWS[view] for view in stored.view_names]
     logits, view_logits = [], []
     for name in names:
-        kind, severity = severity_of(name)
+        kind, severity = parse_shift(name)
         for rows in numbers.split(200):
-            shifted = shift(kind)(images[rows], severity, 0)
+            shifted = SHIFTS.find(kind)(images[rows], severity, 0)
             logits.append(compute_logits(model, shifted))
             view_logits.append(compute_view_logits(model, shifted, views))
         print(f"{name} done", flush=True)

@@ -29,7 +29,7 @@ from benchmarks.own.classifier_outputs import (
     read_test_images,
 )
 from rightly.predictions import Predictions
-from rightly.transforms.shifts import SHIFTS, shift
+from rightly.transforms.shifts import SHIFTS
 from rightly.transforms.views import VIEWS
 
 SEVERITY = 4  # of shift augmentation
@@ -69,13 +69,13 @@ def shift_at_all_severities(kind: str, images: Tensor) -> Tensor:
     shifted = torch.empty_like(images)
     for severity in range(1, 6):
         rows = slice(severity - 1, None, 5)
-        shifted[rows] = shift(kind)(images[rows], severity, 0)
+        shifted[rows] = SHIFTS.find(kind)(images[rows], severity, 0)
     return shifted
 
 
 def write_augmentation(path: Path, model: nn.Module, images: Tensor, labels: np.ndarray) -> None:
     """Writes predictions for the images under every shift, marked with it."""
-    shifted = torch.cat([shift(kind)(images, SEVERITY, 0) for kind in SHIFTS])
+    shifted = torch.cat([SHIFTS.find(kind)(images, SEVERITY, 0) for kind in SHIFTS])
     write_predictions(
         path,
         model,

@@ -237,7 +237,7 @@ def join_augmentation(cal: Predictions, shifted: Predictions) -> Predictions:
 
 def find_family(shift: str) -> str:
     """The module of a shift, which holds those like it; its own name where it is not ours."""
-    return SHIFTS[kind(shift)].__module__ if kind(shift) in SHIFTS else shift
+    return SHIFTS[kind(shift)].transform.__module__ if kind(shift) in SHIFTS else shift
 
 
 if __name__ == "__main__":

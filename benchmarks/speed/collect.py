@@ -18,11 +18,11 @@ import torch
 from benchmarks.speed.resnet50 import build_resnet50
 from benchmarks.speed.timing import time_call
 from rightly.classifiers import Preprocessing, open_model
-from rightly.collection import VIEWS, Plan
-from rightly.collection.forward import blocks_of
+from rightly.collection import DEFAULT_VIEWS, Plan
+from rightly.collection.forward import compute_blocks
 from rightly.collection.plan import PRECISIONS
 from rightly.datasets import ImageDataset
-from rightly.transforms.views import VIEWS as ALL_VIEWS
+from rightly.transforms.views import VIEWS
 
 
 def main() -> None:
@@ -40,7 +40,7 @@ def main() -> None:
     images = ImageDataset(
         [str(i) for i in range(options.images)], lambda i: pictures[i % len(pictures)]
     )
-    names = (*VIEWS, *(name for name in ALL_VIEWS if name not in VIEWS))[: options.views]
+    names = (*DEFAULT_VIEWS, *(name for name in VIEWS if name not in DEFAULT_VIEWS))[: options.views]
     plan = Plan(names, precision=options.precision)
     preprocessing = Preprocessing((224, 224), mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
     model = build_resnet50()
@@ -53,7 +53,7 @@ def main() -> None:
     ready = ready.contiguous(memory_format=torch.channels_last)
 
     def pass_forward() -> None:
-        prepared = classifier.prepared(PRECISIONS[plan.precision], True)
+        prepared = classifier.prepare(PRECISIONS[plan.precision], True)
         with prepared, torch.inference_mode():
             for i in range(count):
                 rows = min(size, options.images - i * size)
@@ -62,7 +62,7 @@ def main() -> None:
 
     def collect() -> None:
         shards = range(-(-options.images // 1024))
-        for _ in blocks_of(classifier, images, plan, shards, size, options.workers):
+        for _ in compute_blocks(classifier, images, plan, shards, size, options.workers):
             pass
 
     pass_forward(), collect()
@@ -84,7 +84,7 @@ def main() -> None:
 
             def compute_view(name: str = name) -> None:
                 for _ in range(5):
-                    ALL_VIEWS[name](batch)
+                    VIEWS[name](batch)
 
             compute_view()
             cost = min(time_call(compute_view, device) for _ in range(options.rounds)) / 5

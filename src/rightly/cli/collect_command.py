@@ -19,10 +19,10 @@ from rightly.cli.inputs import (
 )
 
 if TYPE_CHECKING:
-    from rightly.collection import Report
+    from rightly.collection import CollectionLog
     from rightly.collection.distributed import Cluster
     from rightly.datasets import ImageDataset
-    from rightly.predictions.parquet import Store
+    from rightly.predictions.store import Store
 
 EXAMPLE = "rightly collect --model timm:resnet50 --images photos --out preds"
 MODEL = (
@@ -101,7 +101,7 @@ def run(
         int,
         typer.Option(help="Of random shifts; random views are always the same for an image."),
     ] = 0,
-    unreadable: Annotated[str, typer.Option(help="stop or skip at a damaged picture.")] = "stop",
+    unreadable: Annotated[str, typer.Option(help="stop or skip at an image that cannot be decoded.")] = "stop",
     size: Size = None,
     resize: Resize = None,
     interpolation: Interpolation = "bilinear",
@@ -117,11 +117,11 @@ def run(
     ray_gpus_per_worker: RayGpus = 0.0,
 ) -> None:
     """Run a classifier over images and their views."""
-    from rightly.collection import VIEWS, Plan
+    from rightly.collection import DEFAULT_VIEWS, Plan
     from rightly.transforms.shifts import STANDARD_SHIFTS
 
     plan = Plan(
-        VIEWS if views is None else tuple(split_names(views)),
+        DEFAULT_VIEWS if views is None else tuple(split_names(views)),
         STANDARD_SHIFTS if shifts == "standard" else tuple(split_names(shifts)),
         features,
         precision,
@@ -158,10 +158,10 @@ def _collect(
     quiet: bool,
 ) -> None:
     from rightly.classifiers import open_model
-    from rightly.collection import Report, collect_into
-    from rightly.collection.distributed import Collecting, collect_with
+    from rightly.collection import CollectionLog, collect_into
+    from rightly.collection.distributed import CollectJob, collect_with
     from rightly.datasets import open_images
-    from rightly.predictions.parquet import Store
+    from rightly.predictions.store import Store
 
     work: dict[str, Any] = {"model": model, "images": source, "batch_size": batch_size}
     if cluster is not None and model["device"] != "auto":
@@ -171,15 +171,15 @@ def _collect(
     store = Store.begin(out, plan.settings(classifier, images))
     for note in images.notes:
         print_line(note, ERR)
-    report, start = Report(), monotonic()
+    log, start = CollectionLog(), monotonic()
     is_complete = not store.missing()
     with show_progress(len(images), "collecting", *_rate(), keep=True, quiet=quiet) as advance:
         if cluster is None:
-            collect_into(store, classifier, images, plan, batch_size, workers, advance, report)
+            collect_into(store, classifier, images, plan, batch_size, workers, advance, log)
         else:
-            job = Collecting(store, plan, **work, threads=cluster.cpus)
-            collect_with(cluster, job, advance, report)
-    _describe(store, images, report, None if is_complete else monotonic() - start)
+            job = CollectJob(store, plan, **work, threads=cluster.cpus)
+            collect_with(cluster, job, advance, log)
+    _describe(store, images, log, None if is_complete else monotonic() - start)
 
 
 def _check_device(device: str, cluster: "Cluster") -> None:
@@ -203,10 +203,10 @@ def _rate() -> Any:
 
 
 def _describe(
-    store: "Store", images: "ImageDataset", report: "Report", seconds: float | None
+    store: "Store", images: "ImageDataset", log: "CollectionLog", seconds: float | None
 ) -> None:
-    for mode, count in report.converted.items():
-        ERR.print(f"{count} pictures of mode {mode} were converted to RGB")
+    for mode, count in log.converted.items():
+        ERR.print(f"{count} images of mode {mode} were converted to RGB")
     skipped = store.skipped()
     for name, reason in skipped:
         print_line(f"skipped {name}: {reason}", ERR)

@@ -22,12 +22,12 @@ def run(
 ) -> None:
     """Compare calibrators on data in the package and write a report."""
     from rightly.cli import _legacy_reporting as reporting
-    from rightly.demo_data import TESTS, demo_set
+    from rightly.demo_data import TESTS, load_demo_set
     from rightly.evaluation.measurement import TABLE_METRICS, fitted_by
     from rightly.reporting import html, tables
 
-    predictions, labels = demo_set("cal")
-    tests = {title: demo_set(name) for name, title in TESTS.items()}
+    predictions, labels = load_demo_set("cal")
+    tests = {title: load_demo_set(name) for name, title in TESTS.items()}
     OUT.print(
         f"A ResNet-20 on CIFAR-10: each calibrator fitted on {len(predictions)} predictions, "
         "tested in distribution and under two shifts.\n"

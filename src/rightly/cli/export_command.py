@@ -80,8 +80,8 @@ def _knows_all_but_size(fitted: Any) -> bool:
 
 def _read_pictures(folder: Path, count: int) -> list[Any]:
     from rightly.cli.predict_command import list_pictures
-    from rightly.datasets.decoding import Files
+    from rightly.datasets.decoding import ImageFiles
 
     files = list_pictures(folder)
     subset = files[:: max(1, len(files) // count)][:count]
-    return [Files(file.parent, [file.name])(0) for file in subset]
+    return [ImageFiles(file.parent, [file.name])(0) for file in subset]

@@ -59,22 +59,22 @@ def run(
     ] = None,
 ) -> None:
     """Fit one calibrator and save it."""
-    from rightly.calibrators import takes
+    from rightly.calibrators import CALIBRATORS
     from rightly.fitting import fit
-    from rightly.predictions import source_of
+    from rightly.predictions import read_source
 
     predictions, labels = read_data_set(cal, split_names(views))
     options = {"expected_shift": expected_shift, "neighbours": neighbours}
     if method != "auto":
         for name, value in options.items():
-            if value is not None and not takes(method, name):
+            if value is not None and not CALIBRATORS.find(method).takes(name):
                 option = f"--{name.replace('_', '-')}"
                 raise ValueError(f"{option} is for --method rightly, got --method {method}")
     else:
         method = _select_method(predictions, labels, expected_shift)
     options["seed"] = seed
     arguments: dict[str, Any] = {
-        name: value for name, value in options.items() if value is not None and takes(method, name)
+        name: value for name, value in options.items() if value is not None and CALIBRATORS.find(method).takes(name)
     }
     with show_status(f"fitting {method} on {len(predictions)} predictions"):
         fitted = fit(
@@ -83,14 +83,14 @@ def run(
             labels,
             threshold=threshold,
             accuracy=accuracy,
-            source=source_of(cal),
+            source=read_source(cal),
             budget=budget,
             choose_views=views is None,
             **arguments,
         )
     fitted.save(out)
     plain = int(predictions.unshifted().sum())
-    shifted = len(predictions) - plain if fitted.uses_shifted_rows else 0
+    shifted = len(predictions) - plain if fitted.calibrator.uses_shifted_rows else 0
     print_line(
         f"{method}, fitted on {plain} predictions of {predictions.class_count} classes"
         f"{f' and {shifted} of shifted images' if shifted else ''}, is in {out}"

@@ -61,10 +61,10 @@ def run(
 
 def list_pictures(path: Path) -> list[Path]:
     """A picture, or those of a folder and the folders in it."""
-    from rightly.datasets.class_folders import pictures_in
+    from rightly.datasets.class_folders import list_images
 
     if path.is_dir():
-        files = [path / name for name in pictures_in(path)[0]]
+        files = [path / name for name in list_images(path)[0]]
         if not files:
             raise ValueError(f"{path} holds no pictures")
         return files
@@ -79,12 +79,12 @@ def _predict(
     import numpy as np
 
     from rightly.datasets import UnreadableImage
-    from rightly.datasets.decoding import Files
+    from rightly.datasets.decoding import ImageFiles
 
     decoded: list[tuple[Path, np.ndarray]] = []
     for file in files:
         try:
-            picture = Files(file.parent, [file.name])(0)
+            picture = ImageFiles(file.parent, [file.name])(0)
         except UnreadableImage as error:
             unreadable.append(str(error))
             continue

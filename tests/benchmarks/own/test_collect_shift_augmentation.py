@@ -9,7 +9,7 @@ from benchmarks.own.classifier_outputs import compute_logits, read_test_images
 
 import rightly
 from rightly import Predictions
-from rightly.transforms.shifts import SHIFTS, shift
+from rightly.transforms.shifts import SHIFTS
 from tests.benchmarks.own.test_collect_unseen_shifts import Kit
 
 
@@ -31,7 +31,7 @@ def test_images_are_matched_by_their_logits_and_shifted(tmp_path, monkeypatch):
     assert predictions.shift.tolist() == [1, 1, 1, 2, 2, 2]
     assert predictions.image.tolist() == [0, 1, 2, 0, 1, 2]
     assert truth.tolist() == np.tile(labels[rows[:3].numpy()], 2).tolist()
-    shifted = shift("contrast")(images[rows[:3]], 4, 0)
+    shifted = SHIFTS.find("contrast")(images[rows[:3]], 4, 0)
     assert torch.allclose(predictions.logits[:3], compute_logits(model, shifted), atol=1e-5)
 
 
