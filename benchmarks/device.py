@@ -14,15 +14,15 @@ import torch
 from torch import nn
 
 import rightly
-from rightly.demo_data import demo_set
+from rightly.demo_data import load_demo_set
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cuda")
     device = parser.parse_args().device
-    cal, labels = demo_set("cal")
-    test, _ = demo_set("gaussian_blur")
+    cal, labels = load_demo_set("cal")
+    test, _ = load_demo_set("gaussian_blur")
     print(f"{'calibrator':36} {'max difference':>14} {'mean':>9} {'repeat':>9} {'seconds':>8}")
     for name in rightly.CALIBRATORS:
         here = rightly.calibrator(name).fit(cal, labels).confidence(test)

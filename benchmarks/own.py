@@ -181,7 +181,22 @@ def _rehearsed(
     """Each test set judged after rehearsing all shifts but its own, or all but those like it."""
     shown, truth = rehearsal
     like = _module if strict else kind
-    plain = Predictions(cal[0].logits, cal[0].view_logits, view_names=cal[0].view_names)
+    names = cal[0].view_names
+    plain = Predictions(
+        cal[0].logits, cal[0].view_logits, view_names=names, image=np.arange(len(cal[0]))
+    )
+    # Rehearsal shows the first images of cal, in their order, under one shift after the other.
+    image = np.zeros(len(shown), np.int64)
+    for number in np.unique(shown.shift):
+        image[shown.shift == number] = np.arange(int((shown.shift == number).sum()))
+    shown = Predictions(
+        shown.logits,
+        shown.view_logits,
+        view_names=names,
+        shift=shown.shift,
+        shift_names=shown.shift_names,
+        image=image,
+    )
     kinds = [like(shift) for shift in shown.shift_names]
     values = {}
     for name, test in tests.items():

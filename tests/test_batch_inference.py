@@ -10,7 +10,7 @@ import pytest
 import rightly
 from rightly.batch_inference import Scoring
 from rightly.cli import main
-from rightly.predictions.parquet import Block, Store
+from rightly.predictions.store import Block, Store
 from tests.conftest import make
 
 SIZE, IMAGES, SHIFTS = 20, 70, 2
@@ -62,7 +62,7 @@ def apply(calibrator, folder, out):
 def rows_of(out):
     """Every row of the scores, in the order of `load`."""
     table = pq.read_table(out)
-    return table.sort_by([("shift", "ascending"), ("index", "ascending")])
+    return table.sort_by([("shift", "ascending"), ("image", "ascending")])
 
 
 @pytest.mark.parametrize("name", rightly.CALIBRATORS)
@@ -84,7 +84,7 @@ def test_shards_are_scored_as_the_whole(folder, tmp_path, name):
     for column, values in expected.items():
         np.testing.assert_allclose(rows[column].to_numpy(), values, rtol=1e-6, atol=1e-6)
     assert rows["class_name"].to_pylist() == [f"kind {i}" for i in predictions.classes]
-    assert rows["name"].to_pylist() == [f"{i}.png" for i in rows["index"].to_pylist()]
+    assert rows["name"].to_pylist() == [f"{i}.png" for i in rows["image"].to_pylist()]
     with (tmp_path / "scores.csv").open() as file:
         lines = list(csv.DictReader(file))
     assert [int(line["index"]) for line in lines] == list(range(len(predictions)))
@@ -143,7 +143,7 @@ def test_another_calibrator_or_input_is_refused(folder, tmp_path, capsys):
     moved.mkdir()
     for path in (folder / "preds").iterdir():
         table = pq.read_table(path)
-        changed = json.dumps({"version": 1, **SETTINGS, "model": "another"})
+        changed = json.dumps({"version": 2, **SETTINGS, "model": "another"})
         table = table.replace_schema_metadata({b"rightly": changed, b"rightly.skipped": "[]"})
         pq.write_table(table, moved / path.name)
     assert "input_model was tiny, now another" in refused(capsys, calibrator, moved, out)

@@ -1,6 +1,6 @@
 """Scores: what a calibrator says about a Parquet data set, shard by shard, as another one.
 
-Columns: `index`, `name`, `label` and `shift` as collected, then `predicted_class`, `confidence`,
+Columns: `image`, `name`, `label` and `shift` as collected, then `predicted_class`, `confidence`,
 `raw_confidence`, `temperature`, and `class_name` where it is known. One shard of scores belongs to
 one of predictions and appears whole or not at all, so a run that was killed goes on where it was.
 """
@@ -17,9 +17,10 @@ import numpy as np
 from rightly.atomic_write import write_atomically
 from rightly.calibrators import AnyCalibrator, load_calibrator
 from rightly.predictions import Predictions
-from rightly.predictions.parquet import KEY, Store, columns_of, settings_of
+from rightly.predictions.parquet import KEY, read_columns, read_settings
+from rightly.predictions.store import Store
 
-COLLECTED = ("index", "name", "label", "shift")
+COLLECTED = ("image", "name", "label", "shift")
 SCORES = {
     "predicted_class": np.int64,
     "confidence": np.float64,
@@ -85,7 +86,7 @@ class Scoring:
         import pyarrow.parquet
 
         parts = [pa.parquet.read_table(path) for path in self.target.shards()]
-        rows = pa.concat_tables(parts).sort_by([("shift", "ascending"), ("index", "ascending")])
+        rows = pa.concat_tables(parts).sort_by([("shift", "ascending"), ("image", "ascending")])
         return {name: rows[name].to_pylist() for name in rows.column_names}
 
     def _write(self, k: int, fitted: AnyCalibrator) -> None:
@@ -118,7 +119,7 @@ def _whole(path: Path) -> Store:
     shards = Store(path, {}).shards()
     if not shards:
         raise ValueError(f"{path} holds no shards of predictions: it must be what collect wrote")
-    settings = settings_of(shards[0])
+    settings = read_settings(shards[0])
     if "views" not in settings:
         raise ValueError(f"{path} holds scores already, not predictions to be scored")
     store = Store(path, settings)
@@ -133,11 +134,11 @@ def _whole(path: Path) -> Store:
 
 def _predictions(store: Store, k: int) -> Predictions | None:
     """The predictions in one shard; None where none of its images could be decoded."""
-    if settings_of(store.shard(k)) != store.settings:
+    if read_settings(store.shard(k)) != store.settings:
         raise ValueError(f"{store.shard(k)} was collected with other settings than other shards")
-    columns = columns_of(store.shard(k), store.settings)
+    columns = read_columns(store.shard(k), store.settings)
     views = store.settings["views"]
-    if not len(columns["index"]):
+    if not len(columns["image"]):
         return None
     return Predictions(
         columns["logits"],

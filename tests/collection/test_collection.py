@@ -32,7 +32,7 @@ from rightly.collection import Plan, Report, collect, collect_into, decoding, ru
 from rightly.collection.decoding import AHEAD, STEP
 from rightly.datasets import ImageDataset, open_images
 from rightly.datasets.imagenet import wnids
-from rightly.predictions.parquet import Store
+from rightly.predictions.store import Store
 from rightly.transforms.shifts import SHIFTS, STANDARD_SHIFTS
 from rightly.transforms.views import VIEWS
 
@@ -187,8 +187,8 @@ def test_names_and_numbers_of_images_are_stored_with_their_rows(tmp_path, shards
     shards_of(4)
     root, out = flat(tmp_path / "images", 9), tmp_path / "preds"
     found, _ = collect(Tiny(), root, ("hflip",), ("contrast",), 3, out=out, preprocessing=SMALL)
-    rows = rows_in(out).sort_by([("shift", "ascending"), ("index", "ascending")])
-    assert rows["index"].to_pylist() == [*range(9)] * 2
+    rows = rows_in(out).sort_by([("shift", "ascending"), ("image", "ascending")])
+    assert rows["image"].to_pylist() == [*range(9)] * 2
     assert rows["name"].to_pylist() == [f"{i:04d}.png" for i in range(9)] * 2
     np.testing.assert_array_equal(np.array(rows["view_hflip"].to_pylist()), found.view_logits[:, 0])
     kept = json.loads(rows.schema.metadata[b"rightly"])
@@ -428,7 +428,7 @@ def test_a_run_goes_on_where_it_was(tmp_path, shards_of, images_before):
     assert all(path.stat().st_mtime_ns == written for path, written in shards.items())
     assert sum(steps) == 30
     rows = rows_in(out)
-    places = zip(rows["shift"].to_pylist(), rows["index"].to_pylist(), strict=True)
+    places = zip(rows["shift"].to_pylist(), rows["image"].to_pylist(), strict=True)
     assert sorted(places) == [*itertools.product(range(2), range(30))]
 
 
@@ -483,7 +483,7 @@ def test_a_full_disk_can_be_mended_and_the_run_completed(tmp_path, shards_of, mo
         write(*given, **named)
 
     monkeypatch.setattr(pyarrow.parquet, "write_table", full)
-    with pytest.raises(OSError, match="part-000001.parquet.*No space left.*same collect again"):
+    with pytest.raises(OSError, match="part-000001.parquet.*No space left.*same command again"):
         collect(Tiny(), root, out=out, preprocessing=SMALL)
     assert [path.name for path in out.iterdir()] == ["part-000000.parquet"]
     same(

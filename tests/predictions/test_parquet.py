@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rightly
-from rightly.predictions.parquet import Block, Store
+from rightly.predictions.store import Block, Store
 
 CLASSES, VIEWS, SHIFTS = 3, ("rotation", "hflip"), ("contrast:2", "jpeg")
 
@@ -113,10 +113,10 @@ def test_rows_are_read_image_by_image_within_each_shift(store):
 
 def test_rows_of_one_shard_may_come_in_any_order(tmp_path):
     made, block = Store.begin(tmp_path / "a", asked(shards=1)), block_of(range(4))
-    order = np.random.default_rng(0).permutation(len(block.index))
+    order = np.random.default_rng(0).permutation(len(block.image))
     rows = {
         name: getattr(block, name)[order]
-        for name in ("index", "labels", "shift", "logits", "view_logits", "features")
+        for name in ("image", "labels", "shift", "logits", "view_logits", "features")
     }
     made.write(0, replace(block, names=[block.names[i] for i in order], **rows))
     np.testing.assert_array_equal(rightly.load(made.path)[0].logits, block.logits)
@@ -131,7 +131,7 @@ def test_pyarrow_reads_fixed_size_lists_and_the_settings(tmp_path, dtype):
     kind = {"float32": pyarrow.float32(), "float16": pyarrow.float16()}[dtype]
     assert table.num_rows == 15
     assert table.column_names == [
-        "index",
+        "image",
         "name",
         "label",
         "shift",
@@ -145,26 +145,26 @@ def test_pyarrow_reads_fixed_size_lists_and_the_settings(tmp_path, dtype):
     assert table["label"].null_count == 15
     assert table["name"].to_pylist()[:3] == ["0.png", "1.png", "2.png"]
     stored = json.loads(table.schema.metadata[b"rightly"])
-    assert stored == {"version": 1, **asked(dtype=dtype)}
+    assert stored == {"version": 2, **asked(dtype=dtype)}
 
 
 def test_pandas_reads_the_folder(store):
     pandas = pytest.importorskip("pandas")
-    frame = pandas.read_parquet(store.path).sort_values(["shift", "index"])
+    frame = pandas.read_parquet(store.path).sort_values(["shift", "image"])
     np.testing.assert_array_equal(np.stack(list(frame["logits"])), block_of(range(5)).logits)
     assert list(frame["label"][:5]) == [0, 1, 2, 0, 1]
 
 
 def test_polars_reads_the_folder(store):
     polars = pytest.importorskip("polars")
-    frame = polars.read_parquet(store.path).sort("shift", "index")
+    frame = polars.read_parquet(store.path).sort("shift", "image")
     np.testing.assert_array_equal(frame["logits"].to_numpy(), block_of(range(5)).logits)
 
 
 def test_duckdb_reads_the_folder(store):
     duckdb = pytest.importorskip("duckdb")
     rows = duckdb.sql(
-        f"select view_hflip from '{store.path}/*.parquet' order by shift, index"
+        f"select view_hflip from '{store.path}/*.parquet' order by shift, image"
     ).fetchall()
     expected = block_of(range(5)).view_logits[:, 1]
     np.testing.assert_array_equal(np.array(rows, np.float32)[:, 0], expected)
@@ -258,11 +258,20 @@ def test_parquet_of_others_is_refused(tmp_path):
         Store.begin(tmp_path, asked())
 
 
-def test_shards_of_a_later_format_are_refused(tmp_path):
-    settings = {**asked(shards=1), "version": 2}
+@pytest.mark.parametrize(
+    ("version", "remedy"),
+    [(1, "collect again into another folder"), (3, "update rightly, or collect again")],
+)
+def test_shards_of_another_format_are_refused_with_the_remedy(tmp_path, version, remedy):
+    settings = {**asked(shards=1), "version": version}
     Store(tmp_path, settings).write(0, block_of([0]))
-    with pytest.raises(ValueError, match="has format version 2, this rightly reads 1"):
-        rightly.load(tmp_path)
+    for failing in (
+        lambda: rightly.load(tmp_path),
+        lambda: read_image_names(tmp_path),
+        lambda: Store.begin(tmp_path, asked(shards=1)),
+    ):
+        with pytest.raises(ValueError, match=f"format version {version}, .* reads 2: {remedy}"):
+            failing()
 
 
 def test_labels_for_some_images_only_are_refused(tmp_path):
@@ -388,7 +397,7 @@ def test_a_disk_that_is_really_full_is_survived(tiny_disk):
     filler = tiny_disk / "filler"
     filler.write_bytes(bytes(48 * 1024))
     large = block_of(range(3, 3000))
-    with pytest.raises(OSError, match="part-000001.parquet.*run the same collect again"):
+    with pytest.raises(OSError, match="part-000001.parquet.*run the same command again to resume"):
         made.write(1, large)
     assert [path.name for path in made.path.iterdir()] == ["part-000000.parquet"]
     filler.unlink()

@@ -13,7 +13,8 @@ import rightly
 from rightly.cli import main
 from rightly.evaluation.results import Bootstrap, Result
 from rightly.metrics.curves import accepted_at
-from rightly.predictions.parquet import Block, Store, image_names
+from rightly.predictions.parquet import read_image_names
+from rightly.predictions.store import Block, Store
 from rightly.reporting import html as report
 from rightly.reporting.html.page import render
 from rightly.reporting.html.study import THRESHOLDS, accepted, class_lines, worst
@@ -295,7 +296,7 @@ def collected(tmp_path):
 
 def test_names_of_images_are_in_the_order_of_rows(collected):
     folder, names = collected
-    found, shift, titles = image_names(folder / "preds")
+    found, shift, titles = read_image_names(folder / "preds")
     assert found == names * 2 and titles == ("blur:1",)
     assert shift.tolist() == [0] * 40 + [1] * 40
 

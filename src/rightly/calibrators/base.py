@@ -18,7 +18,7 @@ from rightly.calibrators.solvers.margin_table import (
     scaled_softmax,
 )
 from rightly.calibrators.solvers.optimise import one_thread
-from rightly.predictions import Predictions, checked_labels
+from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels, Logits, PerSample
 
@@ -78,7 +78,7 @@ class Calibrator(nn.Module, ABC):
     def fit(self: Self, predictions: Predictions, labels: AnyArray) -> Self:
         """Fits to held-out predictions whose labels are known."""
         self._check_inputs(predictions)
-        classes = checked_labels(labels, predictions)
+        classes = check_labels(labels, predictions)
         rows = predictions.unshifted()
         if not rows.any():
             raise ValueError(

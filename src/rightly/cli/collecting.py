@@ -25,7 +25,7 @@ from rightly.cli.consoles import ERR, OUT
 from rightly.collection import VIEWS, Plan, Report, collect_into
 from rightly.collection.distributed import Cluster, Collecting, collect_with
 from rightly.datasets import LAYOUTS, ImageDataset, open_images
-from rightly.predictions.parquet import Store
+from rightly.predictions.store import Store
 from rightly.transforms.shifts import SHIFTS, STANDARD_SHIFTS
 from rightly.transforms.views import VIEWS as ALL_VIEWS
 

@@ -10,7 +10,7 @@ from rightly.calibrators import CALIBRATORS
 from rightly.cli.calibrating import bootstrap_for, compared
 from rightly.cli.consoles import ERR, OUT
 from rightly.cli.reporting import digest, study_of
-from rightly.demo_data import TESTS, demo_set
+from rightly.demo_data import TESTS, load_demo_set
 from rightly.evaluation.measurement import TABLE_METRICS, fitted_by
 from rightly.reporting import html as report
 from rightly.reporting import tables
@@ -26,8 +26,8 @@ def add_commands(commands: Any) -> None:
 
 
 def _demo(chosen: argparse.Namespace) -> None:
-    predictions, labels = demo_set("cal")
-    tests = {title: demo_set(name) for name, title in TESTS.items()}
+    predictions, labels = load_demo_set("cal")
+    tests = {title: load_demo_set(name) for name, title in TESTS.items()}
     OUT.print(
         f"A ResNet-20 on CIFAR-10: every calibrator fitted on {len(predictions)} predictions, "
         "tested in distribution and under two shifts.\n"

@@ -9,7 +9,7 @@ from rightly.cli.calibrating import labelled
 from rightly.cli.choosing import chosen_method
 from rightly.cli.consoles import ERR, OUT
 from rightly.fitting import fit
-from rightly.predictions import source_of
+from rightly.predictions import read_source
 
 
 def add_commands(commands: Any) -> None:
@@ -68,7 +68,7 @@ def learn(chosen: argparse.Namespace) -> None:
             labels,
             threshold=chosen.threshold,
             accuracy=chosen.accuracy,
-            source=source_of(chosen.cal),
+            source=read_source(chosen.cal),
             budget=chosen.budget,
             choose_views=chosen.views is None,
             **arguments,

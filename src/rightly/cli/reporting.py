@@ -19,7 +19,7 @@ from rightly.datasets import ImageDataset, UnreadableImage, open_images
 from rightly.evaluation.measurement import TABLE_METRICS, TestSets, before_and_after, fitted_by
 from rightly.evaluation.results import Bootstrap, Result, unique
 from rightly.predictions import Predictions
-from rightly.predictions.parquet import image_names
+from rightly.predictions.parquet import read_image_names
 from rightly.reporting import html as report
 from rightly.reporting.html.study import worst
 
@@ -94,7 +94,7 @@ def _pictures(chosen: argparse.Namespace) -> Pictures | None:
     for item in chosen.on:
         given, _, path = item.rpartition("=")
         if Path(path).is_dir():
-            found, shift, titles = image_names(Path(path))
+            found, shift, titles = read_image_names(Path(path))
             for value in np.unique(shift).tolist():
                 title = titles[value - 1] if value else given or Path(path).stem
                 names[title] = [found[i] for i in np.flatnonzero(shift == value)]

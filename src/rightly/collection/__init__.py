@@ -24,7 +24,7 @@ from rightly.collection.plan import Plan as Plan
 from rightly.datasets import ImageDataset, open_images
 from rightly.datasets.image_dataset import few
 from rightly.predictions import Predictions, load
-from rightly.predictions.parquet import Block, Store
+from rightly.predictions.store import Block, Store
 from rightly.tensor_shapes import Labels
 
 
@@ -91,7 +91,7 @@ def collect_into(
     found = blocks_of(classifier, images, plan, todo, batch_size, workers, advance, report)
     with closing(found):  # when a write fails, the classifier is restored at once
         for k, block in found:
-            if len(block.index):
+            if len(block.image):
                 store.write(k, block)
             else:
                 empty[k] = block
@@ -115,7 +115,7 @@ def _warn(images: ImageDataset, report: Report, skipped: Sequence[tuple[str, str
 def _predictions(
     whole: Block, plan: Plan, class_names: Sequence[str] | None
 ) -> tuple[Predictions, Labels | None]:
-    if not len(whole.index):
+    if not len(whole.image):
         name, reason = whole.skipped[0]
         raise ValueError(f"no image could be decoded; the first is {name}: {reason}")
     predictions = Predictions(
@@ -126,5 +126,6 @@ def _predictions(
         class_names,
         whole.shift if plan.shifts else None,
         plan.shifts,
+        whole.image,
     )
     return predictions, None if whole.labels is None else torch.from_numpy(whole.labels)

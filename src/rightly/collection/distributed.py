@@ -29,7 +29,7 @@ from rightly.classifiers import open_model
 from rightly.collection import Plan, Report
 from rightly.collection.forward import blocks_of
 from rightly.datasets import open_images
-from rightly.predictions.parquet import Store
+from rightly.predictions.store import Store
 
 ROUNDS = 3  # in a row without a new shard, before giving up
 BEGUN = 4  # times one shard may be begun: it brings down its workers if it was never finished
@@ -96,7 +96,7 @@ class Collecting:
                 try:
                     self.target.write(k, block)
                 except ValueError as error:
-                    if len(block.index):
+                    if len(block.image):
                         raise
                     # It takes its columns from another shard, and none is there yet.
                     return {"postponed": str(error)}

@@ -13,7 +13,7 @@ from rightly.classifiers import Classifier
 from rightly.collection.decoding import Batch, Report, decoded
 from rightly.collection.plan import PRECISIONS, Plan, severity_of
 from rightly.datasets import ImageDataset
-from rightly.predictions.parquet import Block
+from rightly.predictions.store import Block
 from rightly.transforms.shifts import shift as shift_of
 from rightly.transforms.views import view as view_of
 
@@ -174,14 +174,14 @@ def _block(result: _Running, images: ImageDataset) -> Block:
 
 def stacked(blocks: list[Block]) -> Block:
     """One block of many, images as they are first, then shift by shift."""
-    filled = [block for block in blocks if len(block.index)] or blocks[:1]
+    filled = [block for block in blocks if len(block.image)] or blocks[:1]
 
     def joined(name: str) -> Any:
         parts = [getattr(block, name) for block in filled]
         return None if parts[0] is None else np.concatenate(parts)
 
     whole = Block(
-        joined("index"),
+        joined("image"),
         [name for block in filled for name in block.names],
         joined("labels"),
         joined("shift"),
@@ -190,14 +190,14 @@ def stacked(blocks: list[Block]) -> Block:
         joined("features"),
         tuple(item for block in blocks for item in block.skipped),
     )
-    order = np.lexsort((whole.index, whole.shift))
+    order = np.lexsort((whole.image, whole.shift))
 
     def sorted_rows(values: np.ndarray | None) -> Any:
         return None if values is None else values[order]
 
     return replace(
         whole,
-        index=whole.index[order],
+        image=whole.image[order],
         names=[whole.names[i] for i in order],
         labels=sorted_rows(whole.labels),
         shift=whole.shift[order],

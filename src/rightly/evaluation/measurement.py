@@ -10,7 +10,7 @@ from rightly.evaluation.results import mean_ranks as mean_ranks
 from rightly.metrics import METRICS, Metric
 from rightly.metrics import bootstrap as intervals
 from rightly.metrics.resampled import Outcomes
-from rightly.predictions import Predictions, checked_labels
+from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels
 
@@ -34,7 +34,7 @@ def scored(
     fitted: AnyCalibrator, predictions: Predictions, labels: AnyArray, metrics: Sequence[str]
 ) -> Outcomes:
     """What a fitted calibrator says about one test set, as far as these metrics look at it."""
-    known = checked_labels(labels, predictions)
+    known = check_labels(labels, predictions)
     probabilities = None
     if any(metric(name).takes == "probabilities" for name in metrics):
         probabilities = fitted.probabilities(predictions).double().cpu().numpy()
@@ -188,7 +188,7 @@ def split_by_shift(
     name: str, predictions: Predictions, labels: AnyArray
 ) -> dict[str, tuple[Predictions, Labels]]:
     """One test set for the images as they are, and one for each shift they were collected under."""
-    known = checked_labels(labels, predictions)
+    known = check_labels(labels, predictions)
     if predictions.shift is None:
         return {name: (predictions, known)}
     sets = {}

@@ -14,8 +14,7 @@ import numpy as np
 import torch
 
 from rightly.calibrators import CALIBRATORS, calibrator
-from rightly.calibrators.correctness_logistic.pseudo_shifted import image_numbers, shift_kinds
-from rightly.predictions import Predictions, checked_labels
+from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 
 # From the simplest on.
@@ -71,9 +70,10 @@ def choose(
     """
     if not 0 <= expected_shift <= 1:
         raise ValueError(f"expected_shift must lie between 0 and 1, got {expected_shift}")
-    if not 2 <= folds <= len(predictions):
-        raise ValueError(f"folds must be between 2 and the number of samples, got {folds}")
-    known = checked_labels(labels, predictions)
+    image = predictions.image_ranks()
+    if not 2 <= folds <= int(image.max()) + 1:
+        raise ValueError(f"folds must be between 2 and the number of images, got {folds}")
+    known = check_labels(labels, predictions)
     able = [
         name
         for name in candidates
@@ -81,8 +81,7 @@ def choose(
     ]
     if not able:
         raise ValueError(f"candidates must be some of {', '.join(CALIBRATORS)} that can be fitted")
-    fold = image_numbers(predictions) % folds
-    kind = shift_kinds(predictions)
+    fold, kind = image % folds, predictions.shift_kinds()
     judging = (kind == 0) | (kind % folds == fold)
     losses = {}
     for name in able:

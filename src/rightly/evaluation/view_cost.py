@@ -11,7 +11,7 @@ from rightly.calibrators.cascade import FULL_BAND, Band, HeldOut, cross_fit, sel
 from rightly.calibrators.solvers.optimise import one_thread
 from rightly.evaluation.measurement import metric
 from rightly.evaluation.view_selection import best_views
-from rightly.predictions import Predictions, checked_labels
+from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 
 METRICS = ("brier", "auroc", "ece")
@@ -43,7 +43,7 @@ def cost_curve(
     chosen on the other.
     """
     rows = predictions.unshifted()
-    shown, truth = predictions[rows], checked_labels(labels, predictions)[rows]
+    shown, truth = predictions[rows], check_labels(labels, predictions)[rows]
     if not shown.view_names:
         raise ValueError("a budget is for views, but these predictions have none: collect them")
     sides = calibrator(first or first_of(method)), calibrator(method)

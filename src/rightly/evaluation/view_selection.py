@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from rightly.calibrators.correctness_logistic.pseudo_shifted import image_numbers
 from rightly.calibrators.correctness_logistic.two_stage_fit import (
     CLASS_HELD_BACK,
     HELD_BACK,
@@ -21,7 +20,7 @@ from rightly.calibrators.evidence import ViewLogOdds, view_log_odds
 from rightly.calibrators.solvers.optimise import one_thread
 from rightly.calibrators.solvers.ridge_logistic import Rows, fit_platt, fit_ridge_logistic
 from rightly.calibrators.temperature_scaling import nll_inverse_temperature
-from rightly.predictions import Predictions, checked_labels
+from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels, PerSampleBool
 
@@ -106,7 +105,7 @@ class _Judge:
             raise ValueError(
                 "views are to be ranked, but these predictions have none: collect some"
             )
-        known = checked_labels(labels, predictions)
+        known = check_labels(labels, predictions)
         plain = predictions.unshifted()
         if not plain.any():
             raise ValueError("shift must be 0 for some rows, but every row is shifted")
@@ -116,7 +115,7 @@ class _Judge:
         self.looks = ViewLogOdds(*(x.cpu() for x in view_log_odds(predictions, 1 / inverse)))
         self.classes: Labels = predictions.classes.cpu()
         self.correct: PerSampleBool = self.classes == known.cpu()
-        self.image = image_numbers(predictions).cpu()
+        self.image = predictions.image_ranks().cpu()
         self.seed = seed
         self.squares_without = self._squares(())[0]
 

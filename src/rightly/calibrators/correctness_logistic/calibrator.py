@@ -24,7 +24,6 @@ import torch
 from torch import Tensor
 
 from rightly.calibrators.base import Calibrator
-from rightly.calibrators.correctness_logistic.pseudo_shifted import image_numbers
 from rightly.calibrators.correctness_logistic.random_features import RandomFeatures
 from rightly.calibrators.correctness_logistic.two_stage_fit import (
     Samples,
@@ -120,7 +119,7 @@ class CorrectnessLogistic(Calibrator):
         rows = predictions.unshifted().nonzero().squeeze(-1)
         count = min(self.neighbours, rows.shape[0])
         rows = rows[torch.arange(count, device=rows.device) * rows.shape[0] // count]
-        image = image_numbers(predictions)[rows]
+        image = predictions.image_ranks()[rows]
         return Neighbours.of(predictions.features[rows], labels[rows], image)
 
     def compute_confidence(self, predictions: Predictions) -> PerSample:

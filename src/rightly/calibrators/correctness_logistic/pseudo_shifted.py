@@ -5,7 +5,6 @@ from torch import Tensor
 
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels
-from rightly.transforms.shifts import kind
 
 
 def pseudo_shifted(predictions: Predictions, labels: Labels) -> Predictions:
@@ -43,29 +42,3 @@ def view_coupling(predictions: Predictions, labels: Labels) -> Tensor:
     along = [(views[:, i].cpu() * own).sum(dtype=torch.float64) for i in range(views.shape[1])]
     slope = torch.stack(along) / own.square().sum(dtype=torch.float64).clamp_min(1e-12)
     return slope.clamp(0, 1).square()
-
-
-def shift_kinds(predictions: Predictions) -> Labels:
-    """A number for the kind of each row's shift: 0 for images as they are, then 1, 2, ..."""
-    if predictions.shift is None:
-        return torch.zeros_like(predictions.classes)
-    names = predictions.shift_names
-    last = int(predictions.shift.max())
-    kinds = [kind(names[i]) if i < len(names) else f"shift {i + 1}" for i in range(last)]
-    numbers = {name: k for k, name in enumerate(dict.fromkeys(kinds), start=1)}
-    table = torch.tensor([0, *(numbers[name] for name in kinds)], device=predictions.shift.device)
-    return table[predictions.shift]
-
-
-def image_numbers(predictions: Predictions) -> Labels:
-    """A number for each row that it shares with the shifted copies of the same image.
-
-    Copies are found by their place among the rows of one shift, which is how they are collected.
-    """
-    if predictions.shift is None:
-        return torch.arange(len(predictions), device=predictions.logits.device)
-    numbers = torch.zeros_like(predictions.shift)
-    for value in predictions.shift.unique().tolist():
-        rows = (predictions.shift == value).nonzero().squeeze(-1)
-        numbers[rows] = torch.arange(rows.shape[0], device=rows.device)
-    return numbers

@@ -11,11 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rightly.calibrators.correctness_logistic.pseudo_shifted import (
-    image_numbers,
-    pseudo_shifted,
-    shift_kinds,
-)
+from rightly.calibrators.correctness_logistic.pseudo_shifted import pseudo_shifted
 from rightly.calibrators.correctness_logistic.random_features import RandomFeatures
 from rightly.calibrators.evidence import (
     Neighbours,
@@ -79,13 +75,13 @@ class Samples:
     classes: Labels
     correct: PerSampleBool
     kind: Labels  # 0: an image as it is; a number for a kind of shift; or a view instead
-    image: Labels  # the same for all rows that come from one image
+    image: Labels  # 0..k-1, the same for all rows that come from one image
 
     @staticmethod
     def of(
         predictions: Predictions, labels: Labels, temperature: float, neighbours: Neighbours | None
     ) -> "Samples":
-        kind, image = shift_kinds(predictions), image_numbers(predictions)
+        kind, image = predictions.shift_kinds(), predictions.image_ranks()
         log_distance_ratio = None
         if neighbours is not None:
             assert predictions.features is not None
