@@ -19,11 +19,11 @@ import torch
 from torch import Tensor, nn
 
 from rightly.classifiers import Preprocessing, open_model
-from rightly.collection import VIEWS, Plan
-from rightly.collection.forward import blocks_of
+from rightly.collection import DEFAULT_VIEWS, Plan
+from rightly.collection.forward import compute_blocks
 from rightly.collection.plan import PRECISIONS
 from rightly.datasets import ImageDataset
-from rightly.transforms.views import VIEWS as ALL_VIEWS
+from rightly.transforms.views import VIEWS
 
 
 def convolution(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Sequential:
@@ -84,7 +84,7 @@ def main() -> None:
     images = ImageDataset(
         [str(i) for i in range(chosen.images)], lambda i: pictures[i % len(pictures)]
     )
-    names = (*VIEWS, *(name for name in ALL_VIEWS if name not in VIEWS))[: chosen.views]
+    names = (*DEFAULT_VIEWS, *(name for name in VIEWS if name not in DEFAULT_VIEWS))[: chosen.views]
     plan = Plan(names, precision=chosen.precision)
     normal = Preprocessing((224, 224), mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
     model = resnet50()
@@ -97,7 +97,7 @@ def main() -> None:
     ready = ready.contiguous(memory_format=torch.channels_last)
 
     def bare() -> None:
-        prepared = classifier.prepared(PRECISIONS[plan.precision], True)
+        prepared = classifier.prepare(PRECISIONS[plan.precision], True)
         with prepared, torch.inference_mode():
             for i in range(count):
                 rows = min(size, chosen.images - i * size)
@@ -106,7 +106,7 @@ def main() -> None:
 
     def collected() -> None:
         shards = range(-(-chosen.images // 1024))
-        for _ in blocks_of(classifier, images, plan, shards, size, chosen.workers):
+        for _ in compute_blocks(classifier, images, plan, shards, size, chosen.workers):
             pass
 
     bare(), collected()
@@ -127,7 +127,7 @@ def main() -> None:
 
             def look(name: str = name) -> None:
                 for _ in range(5):
-                    ALL_VIEWS[name](batch)
+                    VIEWS[name](batch)
 
             look()
             cost = min(timed(look, device) for _ in range(chosen.rounds)) / 5

@@ -215,7 +215,7 @@ def _rehearsed(
 
 def _module(name: str) -> str:
     known = SHIFTS.get(kind(name))
-    return name if known is None else known.__module__
+    return name if known is None else known.transform.__module__
 
 
 def _print_bars(rows: dict[str, list[Values]], shifts: Sequence[str]) -> None:

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 import rightly
 from kit import cifar10_module
-from rightly.collection.plan import severity_of
+from rightly.collection.plan import parse_shift
 from rightly.predictions import Predictions
-from rightly.transforms.shifts import SHIFTS, shift
+from rightly.transforms.shifts import SHIFTS
 from rightly.transforms.views import VIEWS
 
 
@@ -70,9 +70,9 @@ def main() -> None:
     names = every if kind == "all" else chosen.shifts.split(",")
     logits, views, numbers = [], [], []
     for number, name in enumerate(names, start=1):
-        kind, severity = severity_of(name)
+        kind, severity = parse_shift(name)
         for rows in found.split(200):
-            shifted = shift(kind)(images[rows], severity, 0)
+            shifted = SHIFTS.find(kind)(images[rows], severity, 0)
             logits.append(said(model, shifted))
             looks = [said(model, OF_THE_FILES[view](shifted)) for view in stored.view_names]
             views.append(torch.stack(looks, 1))

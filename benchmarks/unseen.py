@@ -22,7 +22,7 @@ import rightly
 from kit import cifar10_module
 from rehearsal import said
 from rightly.predictions import Predictions
-from rightly.transforms.shifts import SHIFTS, shift
+from rightly.transforms.shifts import SHIFTS
 from rightly.transforms.views import VIEWS
 
 REHEARSED_AT = 4
@@ -57,7 +57,7 @@ def main() -> None:
             for kind in SHIFTS:
                 _write(folder / f"{kind}.npz", model, _at_all(kind, images[rows]), truth[rows])
             rows = cal[: chosen.rehearsed]
-            shown = torch.cat([shift(kind)(images[rows], REHEARSED_AT, 0) for kind in SHIFTS])
+            shown = torch.cat([SHIFTS.find(kind)(images[rows], REHEARSED_AT, 0) for kind in SHIFTS])
             labels = np.tile(truth[rows], len(SHIFTS))
             _write(chosen.out / "rehearsal" / f"{folder.name}.npz", model, shown, labels, **marks)
 
@@ -67,7 +67,7 @@ def _at_all(kind: str, images: Tensor) -> Tensor:
     shown = torch.empty_like(images)
     for severity in range(1, 6):
         some = slice(severity - 1, None, 5)
-        shown[some] = shift(kind)(images[some], severity, 0)
+        shown[some] = SHIFTS.find(kind)(images[some], severity, 0)
     return shown
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rightly
-from rightly.batch_inference import Scoring
+from rightly.batch_inference import ScoringJob
 from rightly.cli import main
 from rightly.predictions.store import Block, Store
 from tests.conftest import make
@@ -94,11 +94,11 @@ def test_shards_are_scored_as_the_whole(folder, tmp_path, name):
 
 def test_joined_scores_are_in_the_order_of_load(folder, tmp_path):
     out = tmp_path / "scores"
-    scoring = Scoring.begin(fitted(folder, "spline"), folder / "preds", out)
-    score = scoring.opened()
+    scoring = ScoringJob.begin(fitted(folder, "spline"), folder / "preds", out)
+    score = scoring.open()
     for k in (3, 1, 2, 0):
         score(k)
-    joined, rows = scoring.joined(), rows_of(out)
+    joined, rows = scoring.join(), rows_of(out)
     assert joined == rows.to_pydict()
     assert joined["shift"] == sorted(joined["shift"])
 
@@ -177,15 +177,15 @@ def test_what_does_not_fit_the_calibrator_is_refused_at_once(folder, tmp_path, c
 def test_another_file_in_place_of_the_calibrator_is_refused(folder, tmp_path):
     path = tmp_path / "a.safetensors"
     path.write_bytes(fitted(folder, "spline").read_bytes())
-    scoring = Scoring.begin(path, folder / "preds", tmp_path / "scores")
+    scoring = ScoringJob.begin(path, folder / "preds", tmp_path / "scores")
     path.write_bytes(fitted(folder, "temperature_scaling").read_bytes())
     with pytest.raises(ValueError, match="not the calibrator that apply began with"):
-        scoring.opened()
+        scoring.open()
 
 
 def test_scores_are_not_taken_for_predictions(folder, tmp_path):
-    scoring = Scoring.begin(fitted(folder, "spline"), folder / "preds", tmp_path / "scores")
-    score = scoring.opened()
+    scoring = ScoringJob.begin(fitted(folder, "spline"), folder / "preds", tmp_path / "scores")
+    score = scoring.open()
     for k in scoring.target.missing():
         score(k)
     with pytest.raises(ValueError, match="scores that apply wrote, not predictions"):

@@ -232,7 +232,7 @@ def test_what_is_the_users_mistake_reads_as_in_one_process(place, second_node, c
         told = one_line(capsys)
         assert told == expected
     assert collect("make", "ray", "--engine", "ray", "--views", "sideways") == 2
-    assert "there is no view 'sideways'" in one_line(capsys)
+    assert "view must be one of rotation" in one_line(capsys)
     assert not Path("ray").exists()
 
 
@@ -317,10 +317,10 @@ def test_more_than_there_is_cannot_be_asked_for(place, cluster, capsys):
 @ray_marked
 def test_a_wrong_address_is_refused_at_once(place):
     pytest.importorskip("ray")
-    from rightly.collection.distributed import _check_reachable
+    from rightly.collection.ray_cluster import check_reachable
 
     for address in ("127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:port"):
         with pytest.raises(ConnectionError, match="no Ray cluster at"):
-            _check_reachable(address)
-    _check_reachable(None)
-    _check_reachable("auto")
+            check_reachable(address)
+    check_reachable(None)
+    check_reachable("auto")

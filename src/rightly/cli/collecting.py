@@ -18,29 +18,30 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from rightly.classifiers import KNOWN, Preprocessing, open_model
+from rightly.classifiers import MODEL_SPECS, Preprocessing, open_model
 from rightly.cli import engines
 from rightly.cli.calibrating import names_in
 from rightly.cli.consoles import ERR, OUT
-from rightly.collection import VIEWS, Plan, Report, collect_into
-from rightly.collection.distributed import Cluster, Collecting, collect_with
+from rightly.collection import DEFAULT_VIEWS, CollectionLog, Plan, collect_into
+from rightly.collection.distributed import CollectJob, collect_with
+from rightly.collection.ray_cluster import Cluster
 from rightly.datasets import LAYOUTS, ImageDataset, open_images
 from rightly.predictions.store import Store
 from rightly.transforms.shifts import SHIFTS, STANDARD_SHIFTS
-from rightly.transforms.views import VIEWS as ALL_VIEWS
+from rightly.transforms.views import VIEWS
 
 
 def add_commands(commands: Any) -> None:
     """The commands of this module and their arguments."""
     add = commands.add_parser("collect", help="run a classifier over images and their views")
-    add.add_argument("--model", required=True, metavar="SPEC", help=KNOWN)
+    add.add_argument("--model", required=True, metavar="SPEC", help=MODEL_SPECS)
     add.add_argument("--images", required=True, metavar="FOLDER")
     add.add_argument("--out", required=True, metavar="FOLDER", help="Parquet data set to write")
     add.add_argument("--layout", default="auto", help=f"auto, {', '.join(LAYOUTS)}")
     add.add_argument("--labels", metavar="CSV", help="file name and label of each image")
     add.add_argument("--split", help="of a data set that has several")
     add.add_argument("--severity", type=int, help="of CIFAR-10-C")
-    add.add_argument("--views", default=",".join(VIEWS), help=f"of {', '.join(ALL_VIEWS)}")
+    add.add_argument("--views", default=",".join(DEFAULT_VIEWS), help=f"of {', '.join(VIEWS)}")
     add.add_argument(
         "--shifts",
         default="",
@@ -89,18 +90,18 @@ def _collect(chosen: argparse.Namespace) -> None:
     store = Store.begin(Path(chosen.out), plan.settings(classifier, images))
     for note in images.notes:
         ERR.print(note, soft_wrap=True)
-    report, start = Report(), monotonic()
+    log, start = CollectionLog(), monotonic()
     left = len(store.missing())
     with _progress(len(images), chosen.quiet) as advance:
         if cluster is None:
             collect_into(
-                store, classifier, images, plan, chosen.batch_size, chosen.workers, advance, report
+                store, classifier, images, plan, chosen.batch_size, chosen.workers, advance, log
             )
         else:
             collect_with(
-                cluster, Collecting(store, plan, **work, threads=cluster.cpus), advance, report
+                cluster, CollectJob(store, plan, **work, threads=cluster.cpus), advance, log
             )
-    _tell(store, images, report, monotonic() - start if left else None)
+    _tell(store, images, log, monotonic() - start if left else None)
 
 
 def _model(chosen: argparse.Namespace) -> dict[str, Any]:
@@ -184,8 +185,8 @@ def _progress(total: int, quiet: bool) -> Iterator[Any]:
         yield lambda count: bar.advance(task, count)
 
 
-def _tell(store: Store, images: ImageDataset, report: Report, seconds: float | None) -> None:
-    for mode, count in report.converted.items():
+def _tell(store: Store, images: ImageDataset, log: CollectionLog, seconds: float | None) -> None:
+    for mode, count in log.converted.items():
         ERR.print(f"{count} pictures of mode {mode} were converted to RGB")
     skipped = store.skipped()
     for name, reason in skipped:

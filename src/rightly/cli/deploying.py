@@ -13,13 +13,13 @@ from rich.table import Table
 
 from rightly.atomic_write import write_atomically
 from rightly.calibrators import FittedCalibrator, load_calibrator
-from rightly.classifiers import KNOWN, Preprocessing
+from rightly.classifiers import MODEL_SPECS, Preprocessing
 from rightly.cli.calibrating import labelled, names_in
 from rightly.cli.collecting import add_preprocessing, preprocessing_of
 from rightly.cli.consoles import ERR, OUT
 from rightly.datasets import UnreadableImage
-from rightly.datasets.class_folders import pictures_in
-from rightly.datasets.decoding import Files
+from rightly.datasets.class_folders import list_images
+from rightly.datasets.decoding import ImageFiles
 from rightly.decisions.thresholds import at_threshold
 from rightly.deployment import CalibratedClassifier, Deployed, Verdicts, export, open_deployed
 from rightly.deployment.hub import CALIBRATOR, CONFIG
@@ -33,7 +33,7 @@ def add_commands(commands: Any) -> None:
     """The commands of this module and their arguments."""
     add = commands.add_parser("export", help="classifier, views and calibrator in one file")
     source = add.add_mutually_exclusive_group(required=True)
-    source.add_argument("--model", metavar="SPEC", help=KNOWN)
+    source.add_argument("--model", metavar="SPEC", help=MODEL_SPECS)
     source.add_argument("--graft", metavar="FILE", help="an ONNX classifier made elsewhere")
     add.add_argument("--calibrator", required=True, help="a saved calibrator (.safetensors)")
     add.add_argument("--out", required=True, metavar="FILE", help="where to write: .onnx or .pt2")
@@ -116,7 +116,7 @@ def _some_pictures(folder: Path, count: int) -> list[Any]:
         raise ValueError(f"--samples must be at least 1, got {count}")
     files = _files(folder)
     chosen = files[:: max(1, len(files) // count)][:count]
-    return [Files(file.parent, [file.name])(0) for file in chosen]
+    return [ImageFiles(file.parent, [file.name])(0) for file in chosen]
 
 
 def _predict(chosen: argparse.Namespace) -> None:
@@ -136,7 +136,7 @@ def _predict(chosen: argparse.Namespace) -> None:
 
 def _files(given: Path) -> list[Path]:
     if given.is_dir():
-        found = [given / name for name in pictures_in(given)[0]]
+        found = [given / name for name in list_images(given)[0]]
         if not found:
             raise ValueError(f"{given} holds no pictures")
         return found
@@ -155,7 +155,7 @@ def _rows(model: Deployed, files: list[Path], unreadable: list[str]) -> list[dic
     read: list[tuple[Path, np.ndarray]] = []
     for file in files:
         try:
-            picture = Files(file.parent, [file.name])(0)
+            picture = ImageFiles(file.parent, [file.name])(0)
         except UnreadableImage as error:
             unreadable.append(str(error))
             continue

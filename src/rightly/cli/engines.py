@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from rightly.collection.distributed import Cluster
+from rightly.collection.ray_cluster import Cluster
 
 
 def add_arguments(add: Any) -> None:
