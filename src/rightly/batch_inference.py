@@ -8,6 +8,7 @@ that was killed is resumed by the same call.
 
 import csv
 import hashlib
+import itertools
 import json
 import os
 import tempfile
@@ -34,7 +35,7 @@ SCORES = {
     "temperature": np.float64,
 }
 
-Advance = Callable[[int], object]
+Progress = Callable[[int, int], object]  # shards scored, shards to be scored
 
 
 def apply(
@@ -43,14 +44,12 @@ def apply(
     out: str | os.PathLike[str],
     *,
     cluster: Cluster | None = None,
-    begin: Callable[[int], object] = lambda shards: None,
-    advance: Advance = lambda count: None,
+    progress: Progress = lambda done, total: None,
 ) -> int | None:
     """Writes a confidence for every prediction to `out`: a .csv file, else a Parquet data set.
 
     `calibrator` and `predictions` are files; predictions that collect wrote as a folder are scored
-    shard by shard, with a `cluster` by workers of Ray. `begin` hears how many shards are to be
-    scored, `advance` of every one that is. Returns the number of rows of a CSV file.
+    shard by shard, with a `cluster` by workers of Ray. Returns the number of rows of a CSV file.
     """
     calibrator, predictions, out = Path(calibrator), Path(predictions), Path(out)
     if cluster and not predictions.is_dir():
@@ -59,7 +58,7 @@ def apply(
             "leave it out"
         )
     if predictions.is_dir() and out.suffix != ".csv":
-        _score_shards(ScoringJob.begin(calibrator, predictions, out), cluster, begin, advance)
+        _score_shards(ScoringJob.begin(calibrator, predictions, out), cluster, progress)
         return None
     if cluster is None:
         fitted, (rows, _) = load_calibrator(calibrator), load(predictions)
@@ -71,7 +70,7 @@ def apply(
         # Beside the file, because all nodes must see it; the system's own would be of each node.
         with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
             job = ScoringJob.begin(calibrator, predictions, Path(folder))
-            _score_shards(job, cluster, begin, advance)
+            _score_shards(job, cluster, progress)
             table = job.join()
         columns = {name: table[name] for name in (*SCORES, "class_name") if name in table}
     count = len(columns["confidence"])
@@ -164,22 +163,18 @@ class ScoringJob:
         )
 
 
-def _score_shards(
-    job: ScoringJob,
-    cluster: Cluster | None,
-    begin: Callable[[int], object],
-    advance: Advance,
-) -> None:
+def _score_shards(job: ScoringJob, cluster: Cluster | None, progress: Progress) -> None:
     """Scores the shards that are not scored yet."""
     missing = job.target.missing()
-    begin(len(missing))
+    done = itertools.count(1)
+    progress(0, len(missing))
     if cluster is not None:
-        run_shards(cluster, job, lambda k, answer: advance(1))
+        run_shards(cluster, job, lambda k, answer: progress(next(done), len(missing)))
         return
     score = job.open()
     for k in missing:
         score(k)
-        advance(1)
+        progress(next(done), len(missing))
 
 
 def _open_complete(path: Path) -> Store:

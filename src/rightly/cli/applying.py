@@ -41,8 +41,7 @@ def _apply(chosen: argparse.Namespace) -> None:
             chosen.test,
             chosen.out,
             cluster=cluster,
-            begin=lambda shards: bar.update(task, total=shards),
-            advance=lambda count: bar.advance(task, count),
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     told = f"the confidences of {chosen.test}" if rows is None else f"{rows} confidences"
     OUT.print(f"{told} are in {chosen.out}", soft_wrap=True)
