@@ -8,7 +8,7 @@ import torch
 
 from rightly.calibrators import calibrator, first_of
 from rightly.calibrators.cascade import FULL_BAND, Band, HeldOut, cross_fit, select_band
-from rightly.calibrators.solvers.optimise import one_thread
+from rightly.calibrators.solvers.optimise import single_threaded
 from rightly.evaluation.measurement import metric
 from rightly.evaluation.view_selection import best_views
 from rightly.predictions import Predictions, check_labels
@@ -49,7 +49,7 @@ def cost_curve(
     sides = calibrator(first or first_of(method)), calibrator(method)
     if not sides[1].uses_views:
         raise ValueError(f"method must be one that looks at views, got {method}")
-    with torch.no_grad(), one_thread():
+    with torch.no_grad(), single_threaded():
         judged = cross_fit(*sides, shown, truth)
     m = len(shown.view_names)
     points = [_point(judged, budget, m) for budget in budgets or default_budgets(m)]

@@ -11,15 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from rightly.calibrators.correctness_logistic.two_stage_fit import (
-    CLASS_HELD_BACK,
-    HELD_BACK,
-    LEAST_HELD_BACK,
-)
+from rightly.calibrators.correctness_logistic.settings import SETTINGS
 from rightly.calibrators.evidence import ViewLogOdds, view_log_odds
-from rightly.calibrators.solvers.optimise import one_thread
+from rightly.calibrators.solvers.optimise import single_threaded
 from rightly.calibrators.solvers.ridge_logistic import Rows, fit_platt, fit_ridge_logistic
-from rightly.calibrators.temperature_scaling import nll_inverse_temperature
+from rightly.calibrators.solvers.temperature import nll_inverse_temperature
 from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels, PerSampleBool
@@ -140,9 +136,9 @@ class _Judge:
 
     def _squares(self, views: Sequence[int]) -> tuple[np.ndarray, float]:
         """Squared errors on images left out of the fit, and the mean log loss."""
-        evidence = self.looks.only(views).evidence()
-        logits = torch.zeros_like(self.looks.own)
-        with torch.no_grad(), one_thread():
+        evidence = self.looks.take_views(views).evidence()
+        logits = torch.zeros_like(self.looks.image)
+        with torch.no_grad(), single_threaded():
             for fold in range(FOLDS):
                 out = self.image % FOLDS == fold
                 some = Rows(
@@ -151,9 +147,9 @@ class _Judge:
                     self.correct[~out],
                     torch.ones_like(logits[~out]),
                 )
-                scale = max(HELD_BACK * int((~out).sum()), LEAST_HELD_BACK)
-                held_back = torch.full((evidence.shape[1],), scale, dtype=torch.float64)
-                weighed = fit_ridge_logistic(some, held_back, CLASS_HELD_BACK, self.class_count)
+                scale = max(SETTINGS.ridge * int((~out).sum()), SETTINGS.min_ridge)
+                penalty = torch.full((evidence.shape[1],), scale, dtype=torch.float64)
+                weighed = fit_ridge_logistic(some, penalty, SETTINGS.class_ridge, self.class_count)
                 score = weighed.logits(evidence, self.classes)
                 line = fit_platt(score[~out], some.correct, some.weight)
                 logits[out] = line(score[out])
