@@ -15,9 +15,8 @@ import time
 
 import numpy as np
 
-from rightly.metrics import METRICS
-from rightly.metrics.bootstrap import draw, interval, noise_floor, replicates
-from rightly.metrics.resampled import WEIGHTED, Outcomes
+from rightly.metrics import METRICS, Outcomes
+from rightly.metrics.bootstrap import draw_resamples, interval, noise_floor, replicate_metrics
 
 TABLE = ("ece", "brier", "ks", "auroc")
 
@@ -30,49 +29,45 @@ def synthetic(n: int, c: int, seed: int = 0) -> Outcomes:
     return Outcomes(confidence, probabilities.argmax(-1) == labels, probabilities, labels)
 
 
-def plain(scored: Outcomes, name: str, counts: np.ndarray) -> float:
+def plain(outcomes: Outcomes, name: str, counts: np.ndarray) -> float:
     """Seconds a resample takes when samples are copied and the metric called."""
     start = time.process_time()
     for row in counts:
         rows = np.repeat(np.arange(len(row)), row)
-        pair = (
-            (scored.confidence, scored.correct)
-            if METRICS[name].takes == "confidence"
-            else (scored.probabilities, scored.labels)
-        )
-        METRICS[name].measure(pair[0][rows], pair[1][rows])
+        first, second = outcomes.inputs(METRICS[name].inputs)
+        METRICS[name].measure(first[rows], second[rows])
     return (time.process_time() - start) / len(counts)
 
 
 def speed(n: int, resamples: int, c: int) -> None:
-    scored = synthetic(n, c)
+    outcomes = synthetic(n, c)
     start = time.process_time()
-    drawn = draw(n, resamples)
+    drawn = draw_resamples(n, resamples)
     print(f"{resamples} resamples of {n} samples, {c} classes")
     print(f"{'':16} {'seconds':>8} {'plain loop':>11} {'ratio':>8}")
     print(f"{'drawing':16} {time.process_time() - start:8.2f}")
     few = drawn[0][:5]
     for name in METRICS:
-        plain(scored, name, few[:1])  # the first call may load a library
+        plain(outcomes, name, few[:1])  # the first call may load a library
     loops = {}
     for name in METRICS:
-        loop = loops[name] = plain(scored, name, few) * resamples
+        loop = loops[name] = plain(outcomes, name, few) * resamples
         start = time.process_time()
-        replicates(scored, [name], drawn)
+        replicate_metrics(outcomes, [name], drawn)
         taken = time.process_time() - start
         print(f"{name:16} {taken:8.2f} {loop:11.1f} {loop / taken:8.0f}")
     for title, names in (("the table's 4", TABLE), ("all", tuple(METRICS))):
         start = time.process_time()
-        replicates(scored, names, drawn)
+        replicate_metrics(outcomes, names, drawn)
         taken, loop = time.process_time() - start, sum(loops[name] for name in names)
         print(f"{title:16} {taken:8.2f} {loop:11.1f} {loop / taken:8.0f}")
     start = time.process_time()
-    noise_floor(scored.confidence, resamples)
+    noise_floor(outcomes.confidence, resamples)
     print(f"{'noise floor':16} {time.process_time() - start:8.2f}")
 
 
 def coverage(n: int = 1000, runs: int = 300, resamples: int = 400) -> None:
-    metrics = [name for name in WEIGHTED if METRICS[name].takes == "confidence"]
+    metrics = [name for name, metric in METRICS.items() if metric.inputs == "confidence"]
     print(f"{n} samples, {runs} test sets, {resamples} resamples each; share that covers, in %")
     print(f"{'':16} {'':>10} {'as it is':>9} {'fixed':>9} {'percentile':>11}")
     for title, excess in (("calibrated", 0.0), ("10 % too sure", 0.1)):
@@ -82,19 +77,19 @@ def coverage(n: int = 1000, runs: int = 300, resamples: int = 400) -> None:
             confidence = 1 - 0.75 * rng.beta(1, 3, n)
             return Outcomes(confidence, rng.random(n) < (1 - excess) * confidence)
 
-        def values(scored: Outcomes) -> dict[str, float]:
-            pair = scored.confidence, scored.correct
+        def values(outcomes: Outcomes) -> dict[str, float]:
+            pair = outcomes.confidence, outcomes.correct
             return {name: METRICS[name].measure(*pair) for name in metrics}
 
         many = [values(drawn()) for _ in range(1500)]
         expected = {name: np.mean([one[name] for one in many]) for name in metrics}
         hits = {name: np.zeros(3) for name in metrics}
         for run in range(runs):
-            scored = drawn()
-            measured = values(scored)
-            free = replicates(scored, metrics, draw(n, resamples, run))
-            strata = scored.correct.astype(np.int64)
-            fixed = replicates(scored, metrics, draw(n, resamples, run, strata))
+            outcomes = drawn()
+            measured = values(outcomes)
+            free = replicate_metrics(outcomes, metrics, draw_resamples(n, resamples, run))
+            strata = outcomes.correct.astype(np.int64)
+            fixed = replicate_metrics(outcomes, metrics, draw_resamples(n, resamples, run, strata))
             for name in metrics:
                 ends = [interval(measured[name], x[name]) for x in (free, fixed)]
                 ends.append(tuple(np.quantile(free[name], [0.025, 0.975])))

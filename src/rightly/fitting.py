@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightly.calibrators import Calibrator, Cascade, FittedCalibrator, calibrator
-from rightly.decisions.thresholds import at_threshold, checked_share, threshold_for_accuracy
+from rightly.decisions.thresholds import check_share, operating_point, threshold_for_accuracy
 from rightly.evaluation.measurement import TABLE_METRICS, measure, uncalibrated
 from rightly.evaluation.view_cost import views_for_budget
 from rightly.predictions import Predictions, checked_labels
@@ -35,7 +35,7 @@ def fit(
         raise ValueError("threshold and accuracy exclude each other: give one of them")
     for name, share in (("threshold", threshold), ("accuracy", accuracy)):
         if share is not None:
-            checked_share(name, share)
+            check_share(name, share)
     built = calibrator(method, budget=budget, **arguments)
     if budget is not None and choose_views and predictions.view_names:
         views = views_for_budget(predictions, labels, method, budget)
@@ -75,7 +75,7 @@ def _record(
         if accuracy is not None:
             threshold = threshold_for_accuracy(confidence, correct, accuracy)
         assert threshold is not None
-        point = at_threshold(confidence, correct, threshold)
+        point = operating_point(confidence, correct, threshold)
         record["threshold"] = {"asked": asked, **point.as_dict()}
     deferred = 1.0
     if isinstance(fitted, Cascade):

@@ -11,8 +11,8 @@ from selenium.webdriver.common.keys import Keys
 
 import rightly
 from rightly.cli import main
+from rightly.decisions import operating_point
 from rightly.evaluation.results import Bootstrap, Result
-from rightly.metrics.curves import accepted_at
 from rightly.predictions.parquet import Block, Store, image_names
 from rightly.reporting import html as report
 from rightly.reporting.html.page import render
@@ -105,10 +105,10 @@ def test_the_slider_counts_what_a_threshold_accepts():
     one = a_set()
     found = accepted(one.before, one.correct)
     for k in (0, 37, 50, 99, 100):
-        coverage, accuracy = accepted_at(one.before, one.correct, float(THRESHOLDS[k]))
-        assert found.count[k] / 400 == pytest.approx(coverage)
+        point = operating_point(one.before, one.correct, float(THRESHOLDS[k]))
+        assert found.count[k] / 400 == pytest.approx(point.coverage)
         if found.count[k]:
-            assert found.right[k] / found.count[k] == pytest.approx(accuracy)
+            assert found.right[k] / found.count[k] == pytest.approx(point.accuracy)
 
 
 def test_class_lines_are_means_by_predicted_class():
@@ -210,8 +210,8 @@ def test_the_page_works_in_a_browser(page):
                 correct = predictions.correct(labels).numpy()
                 expected = []
                 for confidence in (predictions.confidence, fitted.confidence(predictions)):
-                    shown = accepted_at(confidence.numpy(), correct, at)
-                    expected += [100 * x for x in shown]
+                    point = operating_point(confidence.numpy(), correct, at)
+                    expected += [100 * point.coverage, 100 * point.accuracy]
                 found = cells(browser, f'#at-table tr[data-set="{i}"] td')
                 shown = [float(cell.removesuffix(" %")) for cell in found]
                 assert shown == pytest.approx(expected, abs=0.0501)

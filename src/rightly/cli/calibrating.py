@@ -21,7 +21,7 @@ from rightly.evaluation.measurement import (
 )
 from rightly.evaluation.results import SIGNIFICANT, Bootstrap, Result, read_json, write_json
 from rightly.metrics import METRICS
-from rightly.metrics.bootstrap import least_resamples
+from rightly.metrics.bootstrap import min_resamples
 from rightly.predictions import Predictions, load
 from rightly.reporting import tables
 from rightly.reporting import terminal as verdicts
@@ -100,7 +100,7 @@ def bootstrap_for(
     methods: Sequence[str], resamples: int | None, seed: int, reference: str | None = None
 ) -> Bootstrap:
     """Enough resamples to tell these methods from the reference, if not said otherwise."""
-    enough = max(1000, least_resamples(len(methods) - 1, SIGNIFICANT))
+    enough = max(1000, min_resamples(len(methods) - 1, SIGNIFICANT))
     default = REFERENCE if REFERENCE in methods else methods[0]
     return Bootstrap(resamples or enough, seed, reference or default)
 

@@ -20,7 +20,7 @@ from rightly.cli.consoles import ERR, OUT
 from rightly.datasets import UnreadableImage
 from rightly.datasets.class_folders import pictures_in
 from rightly.datasets.decoding import Files
-from rightly.decisions.thresholds import at_threshold
+from rightly.decisions.thresholds import operating_point
 from rightly.deployment import CalibratedClassifier, Deployed, Verdicts, export, open_deployed
 from rightly.deployment.hub import CALIBRATOR, CONFIG
 from rightly.deployment.metadata import expected_preprocessing, identity_without_classifier
@@ -282,7 +282,7 @@ def _measured(path: Path, tests: list[str]) -> list[Measured]:
             correct = shown.correct(truth)
             point = None
             if fitted.threshold is not None:
-                point = at_threshold(fitted.confidence(shown), correct, fitted.threshold)
+                point = operating_point(fitted.confidence(shown), correct, fitted.threshold)
             results.append(
                 Measured(
                     title,

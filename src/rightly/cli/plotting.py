@@ -20,9 +20,8 @@ from rightly.evaluation.measurement import (
     values_of,
 )
 from rightly.landscape import SHOWN, Landscape, landscape, logit_of
-from rightly.metrics import METRICS, curves
+from rightly.metrics import METRICS, Outcomes, curves
 from rightly.metrics import bootstrap as intervals
-from rightly.metrics.resampled import Outcomes
 from rightly.predictions import Predictions
 from rightly.reporting.tables import IN_NATURAL_UNITS
 
@@ -303,7 +302,7 @@ class _AgainstBase:
     ) -> None:
         self.tests, self.metrics = tests, metrics
         self.resamples = {
-            name: intervals.draw(len(test), chosen.resamples, chosen.seed)
+            name: intervals.draw_resamples(len(test), chosen.resamples, chosen.seed)
             for name, (test, _) in tests.items()
         }
         self.base = self._measured(fitted_by(BASE, predictions, labels))
@@ -312,7 +311,7 @@ class _AgainstBase:
         found = {}
         for dataset, (test, truth) in self.tests.items():
             one = scored(fitted, fitted.select_views(test), truth, self.metrics)
-            resampled = intervals.replicates(one, self.metrics, self.resamples[dataset])
+            resampled = intervals.replicate_metrics(one, self.metrics, self.resamples[dataset])
             for name, value in values_of(one, self.metrics).items():
                 found[dataset, name] = (value, resampled[name])
         return found

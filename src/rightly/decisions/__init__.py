@@ -1,1 +1,7 @@
 """Decisions on a confidence: when to act on a prediction and when to abstain."""
+
+from rightly.decisions.thresholds import OperatingPoint as OperatingPoint
+from rightly.decisions.thresholds import check_share as check_share
+from rightly.decisions.thresholds import exact_interval as exact_interval
+from rightly.decisions.thresholds import operating_point as operating_point
+from rightly.decisions.thresholds import threshold_for_accuracy as threshold_for_accuracy

@@ -3,7 +3,6 @@
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from scipy.special import betaincinv
 
 from rightly.metrics.validation import check_confidence
 from rightly.shapes import AnyArray
@@ -11,7 +10,7 @@ from rightly.shapes import AnyArray
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """What accepting every confidence from a threshold upwards means on some samples."""
+    """Coverage and accuracy of the samples whose confidence reaches a threshold."""
 
     threshold: float
     accepted: int
@@ -25,10 +24,10 @@ class OperatingPoint:
         return {name: None if value != value else value for name, value in asdict(self).items()}
 
 
-def at_threshold(confidence: AnyArray, correct: AnyArray, threshold: float) -> OperatingPoint:
-    """What accepting confidence >= threshold means on these samples."""
+def operating_point(confidence: AnyArray, correct: AnyArray, threshold: float) -> OperatingPoint:
+    """Coverage and accuracy of accepting these samples where confidence >= threshold."""
     c, a = check_confidence(confidence, correct)
-    checked_share("threshold", threshold)
+    check_share("threshold", threshold)
     accepted = c >= threshold
     n, right = int(accepted.sum()), int(a[accepted].sum())
     low, high = exact_interval(right, n)
@@ -37,37 +36,41 @@ def at_threshold(confidence: AnyArray, correct: AnyArray, threshold: float) -> O
 
 
 def threshold_for_accuracy(confidence: AnyArray, correct: AnyArray, accuracy: float) -> float:
-    """The lowest confidence from which upwards samples are right at least so often."""
+    """The lowest confidence at or above which samples reach this accuracy."""
     c, a = check_confidence(confidence, correct)
-    checked_share("accuracy", accuracy)
+    check_share("accuracy", accuracy)
     order = np.argsort(-c, kind="stable")
     c, a = c[order], a[order]
     last = np.append(np.diff(c) < 0, True)  # samples of one confidence are accepted together
     reached = np.cumsum(a) / np.arange(1, len(c) + 1)
-    enough = np.flatnonzero(last & (reached >= accuracy))
-    if not len(enough):
+    candidates = np.flatnonzero(last & (reached >= accuracy))
+    if not len(candidates):
         best = int(np.argmax(np.where(last, reached, -1)))
         raise ValueError(
             f"accuracy must be one that some threshold reaches, got {accuracy}: on these "
             f"{len(c)} samples the highest is {reached[best]:.4f}, at the threshold "
-            f"{c[best]:.4f} with {best + 1} accepted"
+            f"{c[best]:.4f} with {best + 1} accepted; ask for at most that"
         )
-    return float(c[enough[-1]])
+    return float(c[candidates[-1]])
 
 
 def exact_interval(right: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Exact interval of a share of which `right` of n were seen (Clopper and Pearson, 1934).
+    """Exact interval of a share, where `right` of n were right (Clopper and Pearson, 1934).
 
     >>> tuple(round(end, 4) for end in exact_interval(8, 10))
     (0.4439, 0.9748)
     """
+    from scipy.special import betaincinv
+
     tail = (1 - level) / 2
     low = float(betaincinv(right, n - right + 1, tail)) if right else 0.0
     high = float(betaincinv(right + 1, n - right, 1 - tail)) if right < n else 1.0
     return low, high
 
 
-def checked_share(name: str, value: float) -> None:
-    """Refuses what is no number from 0 to 1."""
+def check_share(name: str, value: float) -> None:
+    """Refuses a value that is no number from 0 to 1, by its name."""
     if isinstance(value, bool) or not isinstance(value, float | int) or not 0 <= value <= 1:
-        raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}")
+        raise ValueError(
+            f"{name} must be a number from 0 to 1, got {value!r}: pass for instance 0.95"
+        )

@@ -7,9 +7,8 @@ from rightly.calibrators import CALIBRATORS, AnyCalibrator, Calibrator, calibrat
 from rightly.evaluation.results import SIGNIFICANT, Bootstrap, Key, with_intervals
 from rightly.evaluation.results import Result as Result
 from rightly.evaluation.results import mean_ranks as mean_ranks
-from rightly.metrics import METRICS, Metric
+from rightly.metrics import METRICS, Metric, Outcomes
 from rightly.metrics import bootstrap as intervals
-from rightly.metrics.resampled import Outcomes
 from rightly.predictions import Predictions, checked_labels
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels
@@ -36,7 +35,7 @@ def scored(
     """What a fitted calibrator says about one test set, as far as these metrics look at it."""
     known = checked_labels(labels, predictions)
     probabilities = None
-    if any(metric(name).takes == "probabilities" for name in metrics):
+    if any(metric(name).inputs == "probabilities" for name in metrics):
         probabilities = fitted.probabilities(predictions).double().cpu().numpy()
     return Outcomes(
         fitted.confidence(predictions).cpu().numpy(),
@@ -50,7 +49,7 @@ def values_of(said: Outcomes, metrics: Sequence[str]) -> dict[str, float]:
     """The chosen metrics of what was said."""
     return {
         name: metric(name).measure(said.confidence, said.correct)
-        if metric(name).takes == "confidence"
+        if metric(name).inputs == "confidence"
         else metric(name).measure(*said.distribution)
         for name in metrics
     }
@@ -104,14 +103,14 @@ class _Judge:
         self.reference = reference_among(methods, bootstrap)
         self.metrics, self.bootstrap = metrics, bootstrap
         self.resamples = {
-            name: intervals.draw(len(test), bootstrap.resamples, bootstrap.seed)
+            name: intervals.draw_resamples(len(test), bootstrap.resamples, bootstrap.seed)
             for name, (test, _) in tests.items()
         }
         self.values: dict[Key, list[intervals.Values]] = {}
         self.floors: dict[tuple[str, str], intervals.NoiseFloor] = {}
 
     def look(self, name: str, dataset: str, said: Outcomes) -> None:
-        found = intervals.replicates(said, self.metrics, self.resamples[dataset])
+        found = intervals.replicate_metrics(said, self.metrics, self.resamples[dataset])
         for metric, values in found.items():
             self.values.setdefault((name, dataset, metric), []).append(values)
         if "ece" in self.metrics and (name, dataset) not in self.floors:
@@ -175,7 +174,7 @@ def reference_among(methods: Sequence[str], bootstrap: Bootstrap) -> str:
             f"reference must be one of the methods compared, {', '.join(methods)}, "
             f"got {reference!r}: add it to them, or choose another"
         )
-    needed = intervals.least_resamples(len(methods) - 1, SIGNIFICANT)
+    needed = intervals.min_resamples(len(methods) - 1, SIGNIFICANT)
     if bootstrap.resamples < needed:
         raise ValueError(
             f"resamples must be at least {needed} to tell {len(methods)} methods apart, "

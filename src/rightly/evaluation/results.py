@@ -11,15 +11,7 @@ import numpy as np
 
 from rightly.atomic_write import write_atomically
 from rightly.metrics import METRICS
-from rightly.metrics.bootstrap import (
-    Interval,
-    NoiseFloor,
-    Values,
-    holm,
-    interval,
-    paired_p,
-    range_of,
-)
+from rightly.metrics.bootstrap import Interval, NoiseFloor, Values, holm, interval, paired_p
 
 SIGNIFICANT = 0.05
 
@@ -70,7 +62,7 @@ def with_intervals(
     means = {key: float(np.mean(found)) for key, found in values.items()}
     spread = {key: np.mean(found, 0) for key, found in resampled.items()}
     intervals: dict[Key, Interval] = {
-        key: interval(means[key], spread[key], range_of(key[2])) for key in means
+        key: interval(means[key], spread[key], METRICS[key[2]].range) for key in means
     }
     p: dict[Key, float] = {}
     corrected: dict[Key, float] = {}

@@ -7,6 +7,8 @@ from jaxtyping import Float, Int
 
 from rightly.shapes import Confidence, Correct
 
+BINS = 25  # the default of the binned metrics, as in the paper's tables
+
 Values = Float[np.ndarray, " n"]
 Index = Int[np.ndarray, " n"]
 Edges = Float[np.ndarray, " edges"]
@@ -38,13 +40,13 @@ def quantile_edges(values: Values, bins: int) -> Edges:
     return np.quantile(values, equal_width_edges(bins))
 
 
-def equal_width(values: Values, bins: int) -> Index:
+def assign_equal_width(values: Values, bins: int) -> Index:
     """The bin of each value: m where m / bins < value <= (m + 1) / bins, and 0 for value 0."""
     # The outer edges are left out of the search: no value can fall off either end.
     return np.searchsorted(equal_width_edges(bins)[1:-1], values, side="left")
 
 
-def quantile(values: Values, bins: int) -> Index:
+def assign_quantile(values: Values, bins: int) -> Index:
     """The bin of each value when bins hold equal counts; equal values share a bin."""
     # Closed on the left, so that values saturated at 1, however many, have the last bin to
     # themselves; closed on the right, they would be mixed with the values just below.
@@ -54,9 +56,9 @@ def quantile(values: Values, bins: int) -> Index:
 def summarise(confidence: Confidence, correct: Correct, index: Index, bins: int) -> Summary:
     """Count, mean confidence and accuracy of each bin."""
     count = np.bincount(index, minlength=bins)
-    held = np.where(count > 0, count, np.nan)  # 0 / nan is nan, without a warning
+    divisor = np.where(count > 0, count, np.nan)  # 0 / nan is nan, without a warning
     return Summary(
         count=count,
-        confidence=np.bincount(index, weights=confidence, minlength=bins) / held,
-        accuracy=np.bincount(index, weights=correct, minlength=bins) / held,
+        confidence=np.bincount(index, weights=confidence, minlength=bins) / divisor,
+        accuracy=np.bincount(index, weights=correct, minlength=bins) / divisor,
     )

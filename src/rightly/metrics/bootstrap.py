@@ -13,28 +13,29 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Int, UInt8
 
-from rightly.metrics.definitions import METRICS
-from rightly.metrics.resampled import WEIGHTED, Outcomes, Replicates, bin_ends
+from rightly.metrics import METRICS
+from rightly.metrics.definitions import Metric
+from rightly.metrics.replicates import Counts, Outcomes, Replicates, bin_ends
+from rightly.metrics.replicates import Values as Values
 from rightly.shapes import Confidence
 
 LEVEL = 0.95
-FEW = 200  # resamples of a metric that has no weighted form, which takes a call for each
+FEW = 200  # resamples of a metric that has no resampled form, which takes a call for each
 AT_ONCE = 2**19  # numbers in work at a time, so that they stay in a cache
 
-RANGES = {"nll": (0.0, np.inf), "confidence_gap": (-1.0, 1.0)}  # of the others: 0 to 1
-
 Resamples = Sequence[UInt8[np.ndarray, "_ n"]]
-Values = Float[np.ndarray, " b"]
 
 
 class Interval(NamedTuple):
+    """The two ends of a 95 % interval."""
+
     low: float
     high: float
 
 
-def draw(
+def draw_resamples(
     n: int, resamples: int = 1000, seed: int = 0, strata: Int[np.ndarray, " n"] | None = None
 ) -> Resamples:
     """How often each of n samples is drawn in each resample, some resamples at a time.
@@ -47,54 +48,53 @@ def draw(
     by_stratum = np.argsort(np.zeros(n) if strata is None else strata, kind="stable")
     _, size = np.unique(np.zeros(n) if strata is None else strata, return_counts=True)
     start, width = (np.repeat(x, size) for x in (size.cumsum() - size, size))
-    parts, at_once = [], max(1, AT_ONCE // n)
-    for begun in range(0, resamples, at_once):
-        b = min(at_once, resamples - begun)
+    blocks, at_once = [], max(1, AT_ONCE // n)
+    for done in range(0, resamples, at_once):
+        b = min(at_once, resamples - done)
         drawn = by_stratum[start + (rng.random((b, n)) * width).astype(np.int64)]
         flat = drawn + n * np.arange(b)[:, None]
         # One sample in 1e300 is drawn more than 255 times.
-        parts.append(np.bincount(flat.ravel(), minlength=b * n).reshape(b, n).astype(np.uint8))
-    return parts
+        counts = np.bincount(flat.ravel(), minlength=b * n).reshape(b, n)
+        blocks.append(counts.astype(np.uint8))
+    return blocks
 
 
-def replicates(scored: Outcomes, metrics: Sequence[str], resamples: Resamples) -> dict[str, Values]:
-    """The chosen metrics of every resample; those without a weighted form of the first FEW."""
-    found: dict[str, list[Values]] = {name: [] for name in metrics}
+def replicate_metrics(
+    outcomes: Outcomes, metrics: Sequence[str], resamples: Resamples, few: int = FEW
+) -> dict[str, Values]:
+    """The chosen metrics of every resample; those without a resampled form of the first few."""
+    chosen = [METRICS.find(name) for name in metrics]
+    values: dict[str, list[Values]] = {metric.name: [] for metric in chosen}
+    done = 0
     for counts in resamples:
-        weighted = Replicates(scored, counts)
-        for name in metrics:
-            if name in WEIGHTED:
-                found[name].append(WEIGHTED[name](weighted))
-            elif sum(map(len, found[name])) < FEW:
-                found[name].append(_one_by_one(scored, name, counts))
-    return {name: np.concatenate(parts) for name, parts in found.items()}
+        replicates = Replicates(outcomes, counts)
+        for metric in chosen:
+            if metric.resampled is not None:
+                values[metric.name].append(metric.resampled(replicates))
+            elif done < few:
+                values[metric.name].append(_measure_each(metric, outcomes, counts[: few - done]))
+        done += len(counts)
+    return {name: np.concatenate(blocks) for name, blocks in values.items()}
 
 
-def _one_by_one(scored: Outcomes, name: str, counts: UInt8[np.ndarray, "b n"]) -> Values:
-    metric = METRICS[name]
-    first, second = (
-        (scored.confidence, scored.correct) if metric.takes == "confidence" else scored.distribution
-    )
-    rows = (np.repeat(np.arange(len(count)), count) for count in counts)
-    return np.array([metric.measure(first[row], second[row]) for row in rows])
+def _measure_each(metric: Metric, outcomes: Outcomes, counts: Counts) -> Values:
+    first, second = outcomes.inputs(metric.inputs)
+    resampled_rows = (np.repeat(np.arange(len(count)), count) for count in counts)
+    values = [metric.measure(first[rows], second[rows]) for rows in resampled_rows]
+    return np.array(values, dtype=np.float64)
 
 
 def interval(
-    value: float, resampled: Values, within: tuple[float, float] = (-np.inf, np.inf)
+    value: float, resampled: Values, limits: tuple[float, float] = (-np.inf, np.inf)
 ) -> Interval:
-    """The spread of the resampled values, around the measured one."""
-    known = resampled[~np.isnan(resampled)]
-    if np.isnan(value) or not len(known):
+    """The spread of the resampled values, around the measured one, clipped to limits."""
+    defined = resampled[~np.isnan(resampled)]
+    if np.isnan(value) or not len(defined):
         return Interval(np.nan, np.nan)
     tail = (1 - LEVEL) / 2
-    low, middle, high = np.quantile(known, [tail, 0.5, 1 - tail])
-    ends = np.clip([value + low - middle, value + high - middle], *within)
+    low, middle, high = np.quantile(defined, [tail, 0.5, 1 - tail])
+    ends = np.clip([value + low - middle, value + high - middle], *limits)
     return Interval(float(ends[0]), float(ends[1]))
-
-
-def range_of(metric: str) -> tuple[float, float]:
-    """The least and the largest value that a metric can take."""
-    return RANGES.get(metric, (0.0, 1.0))
 
 
 def paired_p(difference: float, resampled: Values) -> float:
@@ -103,26 +103,27 @@ def paired_p(difference: float, resampled: Values) -> float:
     The least level at which the difference's own `interval` still holds 0, so that the two never
     contradict each other.
     """
-    known = resampled[~np.isnan(resampled)]
-    if np.isnan(difference) or not len(known):
+    defined = resampled[~np.isnan(resampled)]
+    if np.isnan(difference) or not len(defined):
         return float("nan")
     if abs(difference) < 1e-12:  # methods that are equal up to rounding do not differ
         return 1.0
-    strays = (known - np.median(known)) * -np.sign(difference)
-    return float(min(1.0, 2 * (1 + (strays >= abs(difference)).sum()) / (1 + len(known))))
+    towards_zero = (defined - np.median(defined)) * -np.sign(difference)
+    beyond = (towards_zero >= abs(difference)).sum()
+    return float(min(1.0, 2 * (1 + beyond) / (1 + len(defined))))
 
 
-def least_resamples(tests: int, level: float) -> int:
+def min_resamples(tests: int, level: float) -> int:
     """How many resamples the smallest of that many p values needs to pass Holm's correction."""
     return math.ceil(2 * tests / level)
 
 
 def holm(p: Mapping[str, float]) -> dict[str, float]:
     """p values corrected for how many there are (Holm, 1979); nan stays nan and counts for none."""
-    known = sorted((value, name) for name, value in p.items() if not np.isnan(value))
+    ascending = sorted((value, name) for name, value in p.items() if not np.isnan(value))
     corrected, largest = dict(p), 0.0
-    for rank, (value, name) in enumerate(known):
-        largest = max(largest, min(1.0, (len(known) - rank) * value))
+    for rank, (value, name) in enumerate(ascending):
+        largest = max(largest, min(1.0, (len(ascending) - rank) * value))
         corrected[name] = largest
     return corrected
 
@@ -140,11 +141,11 @@ def noise_floor(confidence: Confidence, draws: int = 1000, seed: int = 0) -> Noi
     c = np.sort(confidence)
     ends = bin_ends(c)
     expected = np.diff(np.append(0.0, c.cumsum())[ends])
-    found, at_once = [], max(1, AT_ONCE // len(c))
-    for begun in range(0, draws, at_once):
-        b = min(at_once, draws - begun)
+    blocks, at_once = [], max(1, AT_ONCE // len(c))
+    for start in range(0, draws, at_once):
+        b = min(at_once, draws - start)
         right = (rng.random((b, len(c)), dtype=np.float32) < c).cumsum(-1, dtype=np.int32)
         up_to = np.where(ends > 0, right[:, ends - 1], 0)
-        found.append(abs(np.diff(up_to, axis=-1) - expected).sum(-1) / len(c))
-    ece = np.concatenate(found)
+        blocks.append(abs(np.diff(up_to, axis=-1) - expected).sum(-1) / len(c))
+    ece = np.concatenate(blocks)
     return NoiseFloor(float(ece.mean()), float(np.quantile(ece, LEVEL)))

@@ -3,18 +3,18 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
-from rightly.metrics import binning
-from rightly.metrics import kernel_smoothing as smoothing
-from rightly.metrics.bootstrap import LEVEL, draw
-from rightly.metrics.resampled import Outcomes, Replicates, between
+from rightly.metrics import binning, kernel_smoothing
+from rightly.metrics.bootstrap import LEVEL, draw_resamples
+from rightly.metrics.replicates import Outcomes, Replicates, sum_by_bin
 from rightly.metrics.validation import check_confidence
 from rightly.shapes import AnyArray
 
+Values = Float[np.ndarray, " n"]
 Curve = Float[np.ndarray, " points"]
 PerBin = Float[np.ndarray, " bins"]
-WIDTHS = (0.02, 0.05)
+WIDTHS = (0.02, 0.05)  # the least and the largest of a smooth curve
 Z = 1.959964  # the normal quantile of a 95 % interval
 
 
@@ -33,10 +33,10 @@ class Reliability:
 def reliability(confidence: AnyArray, correct: AnyArray, bins: int = 15) -> Reliability:
     """What a reliability diagram shows, in bins of equal width."""
     c, a = check_confidence(confidence, correct)
-    held = binning.summarise(c, a, binning.equal_width(c, bins), bins)
-    low, high = wilson(held.accuracy, np.where(held.count > 0, held.count, np.nan))
+    summary = binning.summarise(c, a, binning.assign_equal_width(c, bins), bins)
+    low, high = wilson(summary.accuracy, np.where(summary.count > 0, summary.count, np.nan))
     edges = binning.equal_width_edges(bins)
-    return Reliability(edges, held.count, held.confidence, held.accuracy, low, high)
+    return Reliability(edges, summary.count, summary.confidence, summary.accuracy, low, high)
 
 
 def wilson(share: PerBin, n: PerBin) -> tuple[PerBin, PerBin]:
@@ -68,32 +68,40 @@ def smooth_reliability(
     where they go wrong. Left out is where fewer than one sample in a thousand lies within a width.
     """
     c, a = check_confidence(confidence, correct)
-    scored = Outcomes(c, a)
-    ends = np.searchsorted(smoothing.cell_of(scored.levels), np.arange(smoothing.CELLS + 1))
-    ones = Replicates(scored, np.ones((1, len(c)), dtype=np.uint8))
-    excess = between(ones.excess, ends) / ones.units[:, None]
-    width = np.clip(smoothing.fixed_point_bandwidth(excess), *WIDTHS)
+    outcomes = Outcomes(c, a)
+    cells = kernel_smoothing.CELLS
+    ends = kernel_smoothing.cell_ends(outcomes.levels)
+    once = Replicates(outcomes, np.ones((1, len(c)), dtype=np.uint8))
+    excess = sum_by_bin(once.excess, ends) / once.units[:, None]
+    width = np.clip(kernel_smoothing.fixed_point_bandwidth(excess), *WIDTHS)
 
-    def smoothed(w: Replicates) -> tuple[np.ndarray, np.ndarray]:
-        wide = np.repeat(width, len(w.counts))
-        every, right = (smoothing.smooth(1.0 * between(x, ends), wide) for x in (w.weight, w.right))
-        return every, np.clip(right / np.maximum(every, 1e-12), 0, 1)
+    def smooth(w: Replicates) -> tuple[np.ndarray, np.ndarray]:
+        """Samples in each cell, and their accuracy."""
+        widths = np.repeat(width, len(w.counts))
+        weight, right = (
+            kernel_smoothing.smooth(1.0 * sum_by_bin(sums, ends), widths)
+            for sums in (w.weight, w.right)
+        )
+        return weight, np.clip(right / np.maximum(weight, 1e-12), 0, 1)
 
-    every, accuracy = smoothed(ones)
-    many = np.concatenate(
-        [smoothed(Replicates(scored, k))[1] for k in draw(len(c), resamples, seed)]
+    weight, accuracy = (rows[0] for rows in smooth(once))
+    resampled = np.concatenate(
+        [
+            smooth(Replicates(outcomes, counts))[1]
+            for counts in draw_resamples(len(c), resamples, seed)
+        ]
     )
     tail = (1 - LEVEL) / 2
-    low, high = np.quantile(many, [tail, 1 - tail], axis=0)
-    at = (np.arange(smoothing.CELLS) + 0.5) / smoothing.CELLS
-    kept = every[0] * smoothing.CELLS * width[0] >= len(c) / 1000
-    kept &= (at >= c.min()) & (at <= c.max())
+    low, high = np.quantile(resampled, [tail, 1 - tail], axis=0)
+    centre = (np.arange(cells) + 0.5) / cells
+    shown = weight * cells * width[0] >= len(c) / 1000
+    shown &= (centre >= c.min()) & (centre <= c.max())
     return SmoothReliability(
-        at[kept],
-        accuracy[0][kept],
-        low[kept],
-        high[kept],
-        every[0][kept] * smoothing.CELLS / len(c),
+        centre[shown],
+        accuracy[shown],
+        low[shown],
+        high[shown],
+        weight[shown] * cells / len(c),
         float(width[0]),
     )
 
@@ -110,7 +118,7 @@ class Roc:
 def roc(confidence: AnyArray, correct: AnyArray) -> Roc:
     """How well confidence tells right from wrong; nan where all are right or all wrong."""
     c, a = check_confidence(confidence, correct)
-    right, wrong = (np.append(0.0, _accepted(c, 1.0 * side)) for side in (a, ~a))
+    right, wrong = (np.append(0.0, _cumulate_from_top(c, 1.0 * side)) for side in (a, ~a))
     if not (right[-1] and wrong[-1]):
         return Roc(wrong * np.nan, right * np.nan, float("nan"))
     x, y = wrong / wrong[-1], right / right[-1]
@@ -129,11 +137,11 @@ class RiskCoverage:
 def risk_coverage(confidence: AnyArray, correct: AnyArray) -> RiskCoverage:
     """What is gained by abstaining, from the most confident sample to all."""
     c, a = check_confidence(confidence, correct)
-    count, wrong = _accepted(c, np.ones(len(c))), _accepted(c, 1.0 * ~a)
+    count, wrong = _cumulate_from_top(c, np.ones(len(c))), _cumulate_from_top(c, 1.0 * ~a)
     return RiskCoverage(np.unique(c)[::-1], count / len(c), wrong / count)
 
 
-def _accepted(confidence: Float[np.ndarray, " n"], weights: Float[np.ndarray, " n"]) -> Curve:
+def _cumulate_from_top(confidence: Values, weights: Values) -> Curve:
     """The weight of all samples at or above each distinct confidence, from the highest down."""
     _, level = np.unique(confidence, return_inverse=True)
     return np.bincount(level, weights=weights)[::-1].cumsum()
@@ -151,7 +159,7 @@ class Histogram:
 def histogram(confidence: AnyArray, correct: AnyArray, bins: int = 20) -> Histogram:
     """Confidence of right and of wrong samples."""
     c, a = check_confidence(confidence, correct)
-    index = binning.equal_width(c, bins)
+    index = binning.assign_equal_width(c, bins)
     right, wrong = (np.bincount(index[side], minlength=bins) for side in (a, ~a))
     return Histogram(binning.equal_width_edges(bins), right, wrong)
 
@@ -172,12 +180,13 @@ def ks_curve(confidence: AnyArray, correct: AnyArray) -> KsCurve:
     c, a = check_confidence(confidence, correct)
     _, level = np.unique(c, return_inverse=True)
 
-    def summed(values: Float[np.ndarray, " n"]) -> Curve:
+    def cumulate(values: Values) -> Curve:
         return np.append(0.0, np.bincount(level, weights=values).cumsum() / len(c))
 
-    share, sure, right = summed(np.ones(len(c))), summed(c), summed(1.0 * a)
-    widest = int(abs(sure - right).argmax())
-    return KsCurve(share, sure, right, float(abs(sure - right)[widest]), float(share[widest]))
+    share, expected, right = cumulate(np.ones(len(c))), cumulate(c), cumulate(1.0 * a)
+    gap = abs(expected - right)
+    widest = int(gap.argmax())
+    return KsCurve(share, expected, right, float(gap[widest]), float(share[widest]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,22 +200,11 @@ class TemperatureBand:
 
 
 def temperature_band(
-    raw_confidence: Float[np.ndarray, " n"],
-    temperature: Float[np.ndarray, " n"],
-    bins: int = 20,
-    at_least: int = 5,
+    raw_confidence: Values, temperature: Values, bins: int = 20, min_samples: int = 5
 ) -> TemperatureBand:
-    """How the temperature goes with the classifier's own confidence."""
-    index = binning.equal_width(raw_confidence, bins)
-    parts = [index == k for k in range(bins) if (index == k).sum() >= at_least]
+    """Median and 80 % range of the temperature by the classifier's own confidence."""
+    index = binning.assign_equal_width(raw_confidence, bins)
+    parts = [index == k for k in range(bins) if (index == k).sum() >= min_samples]
     spread = np.array([np.quantile(temperature[part], [0.5, 0.1, 0.9]) for part in parts])
     middle = np.array([raw_confidence[part].mean() for part in parts])
     return TemperatureBand(middle, *spread.reshape(-1, 3).T)
-
-
-def accepted_at(
-    confidence: Float[np.ndarray, " n"], correct: Bool[np.ndarray, " n"], threshold: float
-) -> tuple[float, float]:
-    """Coverage, and accuracy of what is accepted, where confidence reaches a threshold."""
-    kept = confidence >= threshold
-    return float(kept.mean()), float(correct[kept].mean()) if kept.any() else float("nan")

@@ -7,7 +7,7 @@ from rightly.shapes import AnyArray, Confidence, Correct, Probabilities, TrueCla
 
 def check_confidence(confidence: AnyArray, correct: AnyArray) -> tuple[Confidence, Correct]:
     """Refuse swapped, mis-shaped or out-of-range vectors; return float64 and boolean ones."""
-    c, a = _to_numpy("confidence", confidence), _to_numpy("correct", correct)
+    c, a = _convert_to_numpy("confidence", confidence), _convert_to_numpy("correct", correct)
     if a.size and a.dtype != bool:
         raise TypeError(
             f"correct must be boolean, got {a.dtype}: are the arguments swapped? "
@@ -23,7 +23,7 @@ def check_confidence(confidence: AnyArray, correct: AnyArray) -> tuple[Confidenc
             f"correct must have shape {c.shape} like confidence, got {a.shape}: "
             "pass both for the same samples"
         )
-    c = _to_float("confidence", c)
+    c = _check_real("confidence", c)
     # One part in 1e9 above 1 is what adding a tie-breaking epsilon or renormalising leaves.
     if c.min() < 0 or c.max() > 1 + 1e-9:
         raise ValueError(
@@ -37,7 +37,7 @@ def check_probabilities(
     probabilities: AnyArray, labels: AnyArray
 ) -> tuple[Probabilities, TrueClasses]:
     """Refuse swapped or mis-shaped arrays, rows that are no distribution, unknown classes."""
-    p, y = _to_numpy("probabilities", probabilities), _to_numpy("labels", labels)
+    p, y = _convert_to_numpy("probabilities", probabilities), _convert_to_numpy("labels", labels)
     if y.size and y.dtype.kind not in "iu":
         raise TypeError(
             f"labels must be integers, got {y.dtype}: are the arguments swapped? "
@@ -53,7 +53,7 @@ def check_probabilities(
             f"labels must have shape {p.shape[:1]} like the rows of probabilities, got {y.shape}: "
             "pass both for the same samples"
         )
-    p = _to_float("probabilities", p)
+    p = _check_real("probabilities", p)
     total = p.sum(-1)
     if p.min() < 0 or abs(total - 1).max() > 1e-3:  # what a softmax in float16 leaves
         raise ValueError(
@@ -69,8 +69,8 @@ def check_probabilities(
     return p, y.astype(np.int64)
 
 
-def _to_numpy(name: str, value: AnyArray) -> np.ndarray:
-    if hasattr(value, "detach"):  # a torch tensor, told by its method so that torch stays out
+def _convert_to_numpy(name: str, value: AnyArray) -> np.ndarray:
+    if hasattr(value, "detach"):  # a torch tensor, recognised by its method so that torch stays out
         tensor = value.detach().cpu()
         # NumPy has no bfloat16.
         return (tensor.double() if tensor.is_floating_point() else tensor).numpy()
@@ -82,15 +82,15 @@ def _to_numpy(name: str, value: AnyArray) -> np.ndarray:
         ) from error
 
 
-def _to_float(name: str, array: np.ndarray) -> np.ndarray:
+def _check_real(name: str, array: np.ndarray) -> np.ndarray:
     if array.dtype.kind not in "biuf":
         raise TypeError(
             f"{name} must hold real numbers, got {array.dtype}: convert with {name}.astype(float)"
         )
-    bad = array.size - np.isfinite(array).sum()
-    if bad:
+    non_finite = array.size - np.isfinite(array).sum()
+    if non_finite:
         raise ValueError(
-            f"{name} must be finite, got {bad} of {array.size} nan or infinite: "
+            f"{name} must be finite, got {non_finite} of {array.size} nan or infinite: "
             "drop those samples or repair the model that gave them"
         )
     return array.astype(np.float64, copy=False)
