@@ -9,7 +9,7 @@ from torch import Tensor
 
 import rightly
 from rightly.datasets import ImageDataset, open_images
-from rightly.evaluation.data_sets import split_by_shift
+from rightly.evaluation.measurement import split_by_shift
 from setups import Classifier, Images, Setup
 
 Labelled = tuple[rightly.Predictions, Tensor]

@@ -76,7 +76,7 @@ def split_by_shift(name: str, predictions: Predictions, labels: AnyArray) -> dic
 
 
 def name_shift(name: str, value: int, shift_names: Sequence[str]) -> str:
-    """What the rows of one shift are called: like the data set if unshifted, else like the shift."""
+    """What the rows of one shift are called: like the data set if unshifted, else by the shift."""
     if not value:
         return name
     return shift_names[value - 1] if len(shift_names) >= value else f"{name} shift {value}"
