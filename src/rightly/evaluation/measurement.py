@@ -54,7 +54,7 @@ class MethodComparison(NamedTuple):
     """Every value, and the calibrators of the first seed that gave them."""
 
     results: list[Result]
-    calibrators: dict[str, Calibrator]
+    calibrators: dict[str, AnyCalibrator]
 
 
 def compare_methods(
@@ -65,47 +65,56 @@ def compare_methods(
     seeds: int = 1,
     bootstrap: Bootstrap | None = None,
     progress: Progress | None = None,
+    others: Mapping[str, AnyCalibrator] | None = None,
 ) -> MethodComparison:
     """Fits every method on the calibration data and measures it on every test set.
 
     Methods that draw nothing at random are fitted once and count for every seed. With
-    `bootstrap`, results have intervals and tests against its reference.
+    `bootstrap`, results have intervals and tests against its reference. `others` are fitted
+    already, and measured by their names beside the methods.
     """
     if seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {seeds}")
     records = unique(CALIBRATORS.find(name) for name in methods)
-    names = [record.name for record in records]
+    others = others or {}
+    names = [*(record.name for record in records), *others]
     metrics = [METRICS.find(name).name for name in metrics]
     sizes = {dataset: len(test) for dataset, (test, _) in tests.items()}
-    replicates = (
-        None if bootstrap is None else _Replicates(bootstrap.resolve(names), sizes, metrics)
-    )
-    total = sum(seeds if record.is_random else 1 for record in records)
+    replicates = None
+    if bootstrap is not None:
+        replicates = _Replicates(bootstrap.resolve(names), sizes, metrics)
+
+    def measure_on_all(name: str, fitted: AnyCalibrator, seed: int) -> list[Result]:
+        results = []
+        for dataset, (test, truth) in tests.items():
+            outcomes = compute_outcomes(fitted, fitted.select_views(test), truth, metrics)
+            values = compute_values(outcomes, metrics)
+            results += [Result(name, dataset, key, value, seed) for key, value in values.items()]
+            if replicates is not None:
+                replicates.add(name, dataset, outcomes)
+        return results
+
+    total, done = sum(seeds if record.is_random else 1 for record in records), 0
     results: list[Result] = []
-    calibrators: dict[str, Calibrator] = {}
-    done = 0
+    calibrators: dict[str, AnyCalibrator] = {}
     for record in records:
-        of_first_seed: list[Result] = []
         for seed in range(seeds):
             if seed and not record.is_random:
-                results += [result._replace(seed=seed) for result in of_first_seed]
+                same = [row for row in results if row.calibrator == record.name and not row.seed]
+                results += [row._replace(seed=seed) for row in same]
                 continue
             if progress is not None:
                 progress(record.name, done, total)
             fitted = fit_method(record.name, *cal, seed=seed)
             calibrators.setdefault(record.name, fitted)
-            for dataset, (test, truth) in tests.items():
-                outcomes = compute_outcomes(fitted, test, truth, metrics)
-                values = compute_values(outcomes, metrics)
-                new = [Result(record.name, dataset, key, x, seed) for key, x in values.items()]
-                results += new
-                of_first_seed += new if not seed else []
-                if replicates is not None:
-                    replicates.add(record.name, dataset, outcomes)
+            results += measure_on_all(record.name, fitted, seed)
             done += 1
-    return MethodComparison(
-        results if replicates is None else replicates.attach(results), calibrators
-    )
+    for name, other in others.items():
+        calibrators[name] = other
+        results += measure_on_all(name, other, 0)
+    if replicates is not None:
+        results = replicates.attach(results)
+    return MethodComparison(results, calibrators)
 
 
 class _Replicates:

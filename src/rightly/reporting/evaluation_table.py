@@ -96,15 +96,28 @@ def evaluate(
     Without `metrics`, all. With a `Bootstrap`, values have intervals and changes paired tests.
     """
     fitted = open_calibrator(calibrator)
-    loaded = load_test_sets(tests, fitted.view_names)
+    return evaluate_sets(fitted, load_test_sets(tests, fitted.view_names), metrics, bootstrap)
+
+
+def evaluate_sets(
+    fitted: FittedCalibrator,
+    tests: TestSets,
+    metrics: Sequence[str] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Evaluation:
+    """The same for test sets that are loaded."""
+    selected = {
+        name: (fitted.select_views(predictions), labels)
+        for name, (predictions, labels) in tests.items()
+    }
     sets, accuracy = {}, {}
-    for name, (predictions, labels) in loaded.items():
+    for name, (predictions, labels) in selected.items():
         sets[name] = measure_before_and_after(fitted, name, predictions, labels, metrics, bootstrap)
         accuracy[name] = float((fitted.classes(predictions) == labels).double().mean())
     resolved = None
     if bootstrap is not None:
         resolved = Bootstrap(bootstrap.resamples or RESAMPLES, bootstrap.seed)
-    return Evaluation(sets, fitted, loaded, accuracy, resolved)
+    return Evaluation(sets, fitted, selected, accuracy, resolved)
 
 
 def open_calibrator(calibrator: Any) -> FittedCalibrator:

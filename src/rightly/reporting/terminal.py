@@ -167,6 +167,7 @@ def _fit(layout: Layout, width: int | None, stacks: bool) -> list[Table]:
         table = _draw(layout, layout.columns, is_stacked=is_stacked)
         if width is None or _natural_width(table) <= width:
             return [table]
+    assert width is not None
     for count in range(2, len(layout.columns) + 1):
         size = math.ceil(len(layout.columns) / count)
         starts = range(0, len(layout.columns), size)
