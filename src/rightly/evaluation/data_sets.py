@@ -40,15 +40,15 @@ def load_data_set(
     return predictions, labels
 
 
-def load_test_sets(
-    tests: Mapping[str, Any], views: Sequence[str] | None = None
-) -> dict[str, LabelledSet]:
-    """The test sets of some named data sets; one with shifted rows makes several."""
-    if not isinstance(tests, Mapping) or not tests:
+def load_test_sets(tests: Any, views: Sequence[str] | None = None) -> dict[str, LabelledSet]:
+    """The test sets of data sets by name; one with shifted rows makes several."""
+    if not isinstance(tests, Mapping):
         raise TypeError(
             "tests must map names to data sets, such as {'test': (predictions, labels)}, "
-            f"got {type(tests).__name__} of {len(tests) if hasattr(tests, '__len__') else 1}"
+            f"got {type(tests).__name__}"
         )
+    if not tests:
+        raise ValueError("tests must name at least one data set, got none")
     sets: dict[str, LabelledSet] = {}
     for name, source in tests.items():
         parts = split_by_shift(name, *load_data_set(source, views, f"tests[{name!r}]"))

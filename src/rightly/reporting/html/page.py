@@ -120,7 +120,7 @@ def _compare_with(
     bootstrap: Bootstrap,
     progress: Progress | None,
 ) -> Comparison:
-    """The calibrator that a report is about, last, beside methods fitted on the calibration data."""
+    """The calibrator that a report is about, last, beside methods fitted on calibration data."""
     data = load_data_set(cal, argument="cal")
     title = reported if isinstance(reported, str) else reported.title
     names, skipped = resolve_methods(methods, data, tests)
