@@ -4,13 +4,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from torch import Tensor
+
 from rightly.predictions import Predictions, checked_labels, load
 from rightly.shapes import AnyArray
-from rightly.tensor_shapes import Labels
 
 Path = str | os.PathLike[str]
 DataSet = Path | tuple[Predictions, AnyArray]
-LabelledSet = tuple[Predictions, Labels]
+LabelledSet = tuple[Predictions, Tensor]  # labels (n,): sets of different n meet in one call
 TestSets = Mapping[str, LabelledSet]
 
 

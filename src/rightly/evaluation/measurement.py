@@ -5,7 +5,14 @@ from typing import Any, NamedTuple
 
 from rightly.calibrators import CALIBRATORS, AnyCalibrator, Calibrator, calibrator
 from rightly.evaluation.data_sets import LabelledSet, TestSets
-from rightly.evaluation.results import Bootstrap, Key, Result, attach_intervals, unique
+from rightly.evaluation.results import (
+    SIGNIFICANT,
+    Bootstrap,
+    Key,
+    Result,
+    attach_intervals,
+    unique,
+)
 from rightly.metrics import METRICS, Outcomes
 from rightly.metrics import bootstrap as resampling
 from rightly.predictions import Predictions, checked_labels
@@ -82,7 +89,7 @@ def compare_methods(
     sizes = {dataset: len(test) for dataset, (test, _) in tests.items()}
     replicates = None
     if bootstrap is not None:
-        replicates = _Replicates(bootstrap.resolve(names), sizes, metrics)
+        replicates = _Replicates(bootstrap.resolve(names), sizes, metrics, len(names))
 
     def measure_on_all(name: str, fitted: AnyCalibrator, seed: int) -> list[Result]:
         results = []
@@ -121,11 +128,18 @@ class _Replicates:
     """The metrics of every calibrator, on the same resamples of each test set."""
 
     def __init__(
-        self, bootstrap: Bootstrap, sizes: Mapping[str, int], metrics: Sequence[str]
+        self,
+        bootstrap: Bootstrap,
+        sizes: Mapping[str, int],
+        metrics: Sequence[str],
+        calibrators: int,
     ) -> None:
         assert bootstrap.resamples is not None and bootstrap.reference is not None
         self.metrics, self.seed, self.count = metrics, bootstrap.seed, bootstrap.resamples
         self.reference = bootstrap.reference
+        # Metrics without a resampled form get as few resamples as can still be significant.
+        enough = resampling.min_resamples(calibrators - 1, SIGNIFICANT)
+        self.few = max(resampling.FEW, enough)
         self.resamples = {
             dataset: resampling.draw_resamples(n, self.count, self.seed)
             for dataset, n in sizes.items()
@@ -135,7 +149,7 @@ class _Replicates:
 
     def add(self, name: str, dataset: str, outcomes: Outcomes) -> None:
         resamples = self.resamples[dataset]
-        replicated = resampling.replicate_metrics(outcomes, self.metrics, resamples)
+        replicated = resampling.replicate_metrics(outcomes, self.metrics, resamples, self.few)
         for metric, values in replicated.items():
             self.values.setdefault((name, dataset, metric), []).append(values)
         if "ece" in self.metrics and (name, dataset) not in self.floors:
@@ -176,7 +190,7 @@ def measure_before_and_after(
     replicates = None
     if bootstrap is not None:
         pairwise = Bootstrap(bootstrap.resamples, bootstrap.seed, "before").resolve(list(pair))
-        replicates = _Replicates(pairwise, {dataset: len(predictions)}, metrics)
+        replicates = _Replicates(pairwise, {dataset: len(predictions)}, metrics, len(pair))
         for name, one in outcomes.items():
             replicates.add(name, dataset, one)
         results = replicates.attach(results)

@@ -40,13 +40,18 @@ Parts = Sequence[tuple[np.ndarray, float]]  # rows of one kind of shift, and the
 
 
 def find_missing_inputs(name: str, predictions: Iterable[Predictions]) -> tuple[str, ...]:
-    """What a method needs and some of these predictions lack."""
-    everywhere = list(predictions)
-    return tuple(
-        need
-        for need in CALIBRATORS.find(name).needs
-        if any(getattr(one, need) is None for one in everywhere)
-    )
+    """What a method needs and some of these predictions lack.
+
+    What it only uses is missing where some have it and others do not: fitted with it, it needs it.
+    """
+    everywhere, method = list(predictions), CALIBRATORS.find(name)
+
+    def lack(field: str) -> list[bool]:
+        return [getattr(one, field) is None for one in everywhere]
+
+    needed = [need for need in method.needs if any(lack(need))]
+    used = [use for use in method.uses if any(lack(use)) and not all(lack(use))]
+    return (*needed, *used)
 
 
 class ResolvedMethods(NamedTuple):
