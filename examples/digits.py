@@ -19,7 +19,8 @@ from torch.utils.data import TensorDataset
 
 import rightly
 import rightly.cli
-from rightly.evaluation.measurement import measure, split_by_shift
+from rightly.evaluation.data_sets import split_by_shift
+from rightly.evaluation.measurement import measure
 
 VIEWS = ("rotation", "translation", "gaussian_noise")  # digits have no colour to jitter
 METHODS = ("uncalibrated", "temperature_scaling", "rightly")

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightly.calibrators import Calibrator, Cascade, FittedCalibrator, calibrator
-from rightly.decisions import check_share, operating_point, threshold_for_accuracy
-from rightly.evaluation.measurement import TABLE_METRICS, measure, uncalibrated
-from rightly.evaluation.view_cost import views_for_budget
+from rightly.decisions.thresholds import check_share, operating_point, threshold_for_accuracy
+from rightly.evaluation.measurement import TABLE_METRICS, fit_uncalibrated, measure
+from rightly.evaluation.view_cost import select_views_for_budget
 from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 
@@ -38,7 +38,7 @@ def fit(
             check_share(name, share)
     built = calibrator(method, budget=budget, **arguments)
     if budget is not None and choose_views and predictions.view_names:
-        views = views_for_budget(predictions, labels, method, budget)
+        views = select_views_for_budget(predictions, labels, method, budget)
         predictions = predictions.with_views(views)
     fitted = built.fit(predictions, labels)
     return _record(fitted, predictions, labels, threshold, accuracy, source)
@@ -56,7 +56,7 @@ def _record(
     rows = predictions.unshifted()
     unshifted, truth = predictions[rows], check_labels(labels, predictions)[rows]
     correct = (fitted.classes(unshifted) == truth).cpu().numpy()
-    own = uncalibrated(unshifted, truth)
+    own = fit_uncalibrated(unshifted, truth)
     record: dict[str, Any] = {
         "classifier": None if source is None else dict(source),
         "calibration": {

@@ -7,7 +7,7 @@ import torch
 import rightly
 from rightly import Predictions, calibrator, load_calibrator
 from rightly.calibrators.cascade import EMPTY_BAND, HeldOut, select_band
-from rightly.evaluation.view_cost import cost_curve, default_budgets
+from rightly.evaluation.view_cost import compute_view_costs, default_budgets
 from tests.conftest import make
 
 
@@ -102,7 +102,7 @@ def test_samples_of_one_confidence_are_asked_together():
 
 def test_the_curve_gains_with_the_budget_and_says_what_it_takes():
     predictions, labels = informative()
-    points = cost_curve(predictions, labels, "ca_views")
+    points = compute_view_costs(predictions, labels, "ca_views")
     assert [point.budget for point in points] == [*default_budgets(2), 3.0]
     assert points[0].passes == 1 and points[0].band is None
     assert points[-1].passes == 3 and points[-1].band == (0.0, 1.0)
@@ -126,9 +126,9 @@ def test_impossible_budgets_are_refused(name, arguments, message):
 def test_a_curve_needs_views():
     predictions, labels = make(m=1)
     with pytest.raises(ValueError, match="views, but these predictions have none"):
-        cost_curve(Predictions(predictions.logits), labels)
+        compute_view_costs(Predictions(predictions.logits), labels)
     with pytest.raises(ValueError, match="method must be one that looks at views"):
-        cost_curve(predictions, labels, "spline")
+        compute_view_costs(predictions, labels, "spline")
 
 
 def test_a_method_that_can_do_without_views_decides_early_by_itself():

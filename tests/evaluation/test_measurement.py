@@ -1,15 +1,22 @@
-import io
+"""From calibrators and test sets to numbers."""
+
 import math
-import re
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 import rightly
-from rightly import Predictions
-from rightly.evaluation.measurement import compare, is_random, measure, missing, runnable
-from rightly.reporting.tables import comparison, print_comparison
+from rightly.calibrators import CALIBRATORS
+from rightly.calibrators.base import Calibrator
+from rightly.evaluation.measurement import (
+    compare_methods,
+    compute_outcomes,
+    fit_method,
+    measure,
+    measure_before_and_after,
+)
+from rightly.evaluation.results import Bootstrap
+from rightly.metrics import METRICS
 from tests.conftest import make
 
 
@@ -17,82 +24,117 @@ def test_measures_are_the_metrics_of_confidence_and_probabilities(sample, other)
     fitted = rightly.calibrator("temperature_scaling").fit(*sample)
     values = measure(fitted, *other)
     correct = other[0].correct(other[1])
-    assert values["ece"] == rightly.metrics.ece(fitted.confidence(other[0]), correct)
-    expected = rightly.metrics.nll(fitted.probabilities(other[0]), other[1])
+    assert values["ece"] == METRICS["ece"].measure(fitted.confidence(other[0]), correct)
+    expected = METRICS["nll"].measure(fitted.probabilities(other[0]), other[1])
     assert values["nll"] == expected
-    assert list(values) == list(rightly.metrics.METRICS)
+    assert list(values) == list(METRICS)
+    assert measure(fitted, *other, ["brier"]) == {"brier": values["brier"]}
+
+
+class Contrarian(Calibrator):
+    """Predicts the classifier's second choice."""
+
+    keeps_class = False
+
+    def learn(self, predictions, labels):
+        self.store(nothing=predictions.logits.new_zeros(1))
+
+    def compute_classes(self, predictions):
+        return predictions.logits.topk(2).indices[:, 1]
+
+    def compute_confidence(self, predictions):
+        return predictions.confidence
+
+
+def test_correctness_is_that_of_the_calibrators_own_classes(sample):
+    predictions, labels = sample
+    fitted = Contrarian().fit(predictions, labels)
+    outcomes = compute_outcomes(fitted, predictions, labels, ["ece"])
+    second = predictions.logits.topk(2).indices[:, 1]
+    np.testing.assert_array_equal(outcomes.correct, (second == labels).numpy())
+    assert outcomes.probabilities is None
 
 
 def test_a_comparison_has_a_row_for_everything(sample, other):
-    methods = ["uncalibrated", "ca_only"]
-    rows = compare(*sample, {"a": other, "b": make(seed=2)}, methods, ["ece", "auroc"], seeds=2)
-    keys = {(row.calibrator, row.dataset, row.metric, row.seed) for row in rows}
-    assert len(rows) == len(keys) == 2 * 2 * 2 * 2
-    values = {row: row.value for row in rows}
-    assert all(math.isfinite(value) for value in values.values())
+    tests = {"a": other, "b": make(seed=2)}
+    results, calibrators = compare_methods(
+        sample, tests, ["uncalibrated", "ca_only"], ["ece", "auroc"], seeds=2
+    )
+    keys = {(row.calibrator, row.dataset, row.metric, row.seed) for row in results}
+    assert len(results) == len(keys) == 2 * 2 * 2 * 2
+    assert all(math.isfinite(row.value) for row in results)
+    row = next(row for row in results if row[:3] == ("ca_only", "b", "ece") and row.seed == 0)
+    assert row.value == measure(calibrators["ca_only"], *tests["b"], ["ece"])["ece"]
 
 
 def test_seeds_differ_only_where_something_is_drawn(sample, other):
-    rows = compare(*sample, {"a": other}, ["spline", "ca_views_released"], ["brier"], seeds=2)
+    steps = []
+    results, _ = compare_methods(
+        sample,
+        {"a": other},
+        ["spline", "ca_views_released"],
+        ["brier"],
+        seeds=2,
+        progress=lambda *step: steps.append(step),
+    )
     spline, released = (
-        [row.value for row in rows if row.calibrator == name]
+        [row.value for row in results if row.calibrator == name]
         for name in ("spline", "ca_views_released")
     )
     assert spline[0] == spline[1]
     assert released[0] != released[1]
-    assert is_random("ca_views") and not is_random("multi_isotonic")
+    assert steps == [("spline", 0, 3), ("ca_views_released", 1, 3), ("ca_views_released", 2, 3)]
+    for seed in (0, 1):
+        fitted = fit_method("ca_views_released", *sample, seed=seed)
+        assert released[seed] == measure(fitted, *other, ["brier"])["brier"]
 
 
-def test_methods_run_where_their_inputs_are(sample):
-    bare = Predictions(sample[0].logits)
-    names = runnable(bare, {})
-    assert "temperature_scaling" in names and "ca_only" in names
-    assert not {"ca_views", "proximity"} & set(names)
-    assert missing("ca_views", sample[0], {"t": (bare, sample[1])}) == ("view_logits",)
+def test_aliases_are_compared_by_their_canonical_name(sample, other):
+    results, calibrators = compare_methods(sample, {"a": other}, ["ts", "temperature_scaling"])
+    assert {row.calibrator for row in results} == {"temperature_scaling"} == set(calibrators)
+    assert len(results) == 4
+
+
+def test_calibrators_that_are_fitted_already_are_measured_beside(sample, other):
+    fitted = rightly.calibrator("spline").fit(*other)
+    results, calibrators = compare_methods(
+        sample, {"a": other}, ["spline"], ["brier"], bootstrap=Bootstrap(50), others={"x": fitted}
+    )
+    values = {row.calibrator: row.value for row in results}
+    assert values["x"] == measure(fitted, *other, ["brier"])["brier"] != values["spline"]
+    assert calibrators["x"] is fitted and all(row.low < row.high for row in results)
+
+
+def test_views_are_chosen_as_the_calibrator_was_fitted(sample, other):
+    cal = (sample[0].with_views(["view2"]), sample[1])
+    results, calibrators = compare_methods(cal, {"a": other}, ["ca_views"], ["brier"])
+    assert calibrators["ca_views"].view_names == ("view2",)
+    assert math.isfinite(results[0].value)
 
 
 def test_bad_requests_are_refused(sample, other):
     with pytest.raises(ValueError, match="seeds must be at least 1"):
-        compare(*sample, {"a": other}, seeds=0)
+        compare_methods(sample, {"a": other}, ["spline"], seeds=0)
     with pytest.raises(ValueError, match="metric must be one of ece"):
-        compare(*sample, {"a": other}, metrics=["ecee"])
+        compare_methods(sample, {"a": other}, ["spline"], ["ecee"])
     with pytest.raises(ValueError, match="method must be one of"):
-        compare(*sample, {"a": other}, methods=["nothing"])
+        compare_methods(sample, {"a": other}, ["nothing"])
 
 
-@pytest.fixture
-def rows(sample, other):
-    return compare(*sample, {"first set": other, "b": make(seed=2)}, ["uncalibrated", "spline"])
-
-
-def rendered(width, rows):
-    console = Console(width=width, force_terminal=True, record=True, file=io.StringIO())
-    print_comparison(rows, console)
-    return console.export_text(styles=True)
-
-
-def test_the_best_of_each_column_is_bold(rows):
-    text = rendered(200, rows)
-    for dataset in ("first set", "b"):
-        values = {
-            r.calibrator: r.value for r in rows if (r.dataset, r.metric) == (dataset, "brier")
-        }
-        best = f"{100 * min(values.values()):.2f}"
-        assert re.search(rf"\x1b\[1m *{best}\x1b", text)
-
-
-def test_a_narrow_terminal_gets_one_table_a_test_set_and_loses_no_digit(rows):
-    text = rendered(70, rows)
-    assert "…" not in text
-    for row in rows:
-        assert f"{100 * row.value:.2f}" in text
-
-
-def test_values_that_do_not_exist_are_said_to_be_missing(sample):
-    predictions, labels = sample
-    right = predictions.correct(labels)
-    rows = compare(*sample, {"all right": (predictions[right], labels[right])}, ["uncalibrated"])
-    console = Console(width=200, record=True, file=io.StringIO())
-    console.print(comparison(rows))
-    assert "n/a" in console.export_text()
-    assert np.isnan([row.value for row in rows if row.metric == "auroc"]).all()
+def test_before_and_after_differ_by_the_change(sample, other):
+    fitted = CALIBRATORS["temperature_scaling"].build().fit(*sample)
+    plain = measure_before_and_after(fitted, "a", *other)
+    assert list(plain.before) == list(plain.after) == list(METRICS)
+    assert plain.before["brier"].calibrator == "uncalibrated"
+    own = METRICS["brier"].measure(other[0].confidence, other[0].correct(other[1]))
+    assert plain.before["brier"].value == own
+    for name, change in plain.change.items():
+        expected = plain.after[name].value - plain.before[name].value
+        assert change.value == pytest.approx(expected, nan_ok=True)
+        assert math.isnan(change.low) and math.isnan(change.p)
+    tested = measure_before_and_after(fitted, "a", *other, ["brier"], Bootstrap(200))
+    change = tested.change["brier"]
+    assert change.low < change.value < change.high
+    assert change.p == change.p_holm == tested.after["brier"].p
+    # An interval without 0 and a p value below 5 % say the same.
+    assert (change.low <= 0 <= change.high) == (change.p > 0.05)

@@ -1,34 +1,33 @@
-"""What rows say beside a reference and over classifiers, and how it is printed."""
+"""What results are worth beside a reference and over classifiers."""
 
-import io
 import math
 
 import numpy as np
 import pytest
-from rich.console import Console
 
-from rightly.evaluation.measurement import compare, mean_ranks
-from rightly.evaluation.results import Bootstrap, Result, read_json, write_json
-from rightly.reporting.terminal import ALIKE, BETTER, REFERENCE, WORSE, print_verdicts, words
+from rightly.evaluation.measurement import compare_methods
+from rightly.evaluation.results import Bootstrap, Result, mean_ranks
 from tests.conftest import make
 
 METHODS = ["uncalibrated", "temperature_scaling", "ca_views_released", "balanced_temperature"]
-BOOTSTRAP = Bootstrap(200, 0, "temperature_scaling")
+
+
+def compare(methods, metrics=("ece", "brier", "ks", "auroc"), **options):
+    return compare_methods(make(), {"a": make(seed=1)}, methods, metrics, **options).results
 
 
 @pytest.fixture(scope="module")
-def rows():
-    return compare(*make(), {"a": make(seed=1), "b": make(seed=2)}, METHODS, bootstrap=BOOTSTRAP)
+def results():
+    return compare(METHODS, bootstrap=Bootstrap(200))
 
 
-def test_intervals_do_not_change_values(rows):
-    plain = compare(*make(), {"a": make(seed=1), "b": make(seed=2)}, METHODS)
-    assert [row[:5] for row in rows] == [row[:5] for row in plain]
-    assert all(row.low <= row.value <= row.high for row in rows)
+def test_intervals_do_not_change_values(results):
+    assert [row[:5] for row in results] == [row[:5] for row in compare(METHODS)]
+    assert all(row.low <= row.value <= row.high for row in results)
 
 
-def test_the_reference_is_not_tested_against_itself(rows):
-    for row in rows:
+def test_the_reference_is_not_tested_against_itself(results):
+    for row in results:
         assert math.isnan(row.p) == (row.calibrator == "temperature_scaling")
         assert math.isnan(row.floor) == (row.metric != "ece")
         if not math.isnan(row.p):
@@ -36,9 +35,7 @@ def test_the_reference_is_not_tested_against_itself(rows):
 
 
 def test_seeds_share_the_interval_of_their_mean():
-    rows = compare(
-        *make(), {"a": make(seed=1)}, METHODS, ["brier"], seeds=2, bootstrap=Bootstrap(200)
-    )
+    rows = compare(METHODS, ["brier"], seeds=2, bootstrap=Bootstrap(200))
     released = [row for row in rows if row.calibrator == "ca_views_released"]
     assert released[0].value != released[1].value
     assert released[0][5:9] == released[1][5:9]
@@ -46,58 +43,28 @@ def test_seeds_share_the_interval_of_their_mean():
     assert released[0].low < middle < released[0].high
 
 
-def test_a_diagnostic_is_never_better_or_worse():
-    rows = compare(
-        *make(), {"a": make(seed=1)}, METHODS[:2], ["narrowly_wrong"], bootstrap=Bootstrap(100)
-    )
+def test_a_diagnostic_is_never_tested():
+    rows = compare(METHODS[:2], ["narrowly_wrong"], bootstrap=Bootstrap(100))
     assert all(math.isnan(row.p) and row.low <= row.high for row in rows)
-    assert words(rows, "uncalibrated") == []
 
 
-def printed(rows, width):
-    console = Console(width=width, force_terminal=True, record=True, file=io.StringIO())
-    print_verdicts(rows, console, "temperature_scaling", BOOTSTRAP)
-    return console.export_text()
+def test_a_bootstrap_chooses_its_reference_and_enough_resamples():
+    assert Bootstrap().resolve(METHODS) == Bootstrap(1000, 0, "temperature_scaling")
+    assert Bootstrap(seed=3).resolve(["spline", "x"]) == Bootstrap(1000, 3, "spline")
+    many = [str(i) for i in range(40)]
+    assert Bootstrap().resolve(many).resamples == 40 * 39
+    assert Bootstrap(50, 0, "x").resolve(["spline", "x"]) == Bootstrap(50, 0, "x")
 
 
-@pytest.mark.parametrize("width", [60, 100, 140])
-def test_no_digit_is_lost_in_a_narrow_terminal(rows, width):
-    text = printed(rows, width)
-    assert "…" not in text
-    assert all(f"{100 * row.value:.2f}" in text for row in rows)
-    assert all(len(line) <= width for line in text.splitlines())
-
-
-def test_marks_say_what_p_values_say(rows):
-    text = printed(rows, 140)
-    tables = text.split("\nb\n")[0]
-    base = {row.metric: row.value for row in rows if row.calibrator == "temperature_scaling"}
-    for row in rows:
-        if row.dataset != "a":
-            continue
-        line = next(line for line in tables.splitlines() if line.startswith(row.calibrator))
-        mark = next(
-            x
-            for x in line.split(f"{100 * row.value:.2f}")[1]
-            if x in (BETTER, WORSE, ALIKE, REFERENCE)
-        )
-        if row.calibrator == "temperature_scaling":
-            assert mark == REFERENCE
-        elif row.p_holm > 0.05:
-            assert mark == ALIKE
-        else:
-            improved = (row.value < base[row.metric]) == (row.metric != "auroc")
-            assert mark == (BETTER if improved else WORSE)
-    assert BETTER in text or WORSE in text
+def test_a_bootstrap_that_cannot_tell_methods_apart_is_refused():
+    with pytest.raises(ValueError, match="resamples must be at least 120"):
+        Bootstrap(100).resolve(METHODS)
+    with pytest.raises(ValueError, match="reference must be one of the methods compared"):
+        Bootstrap(reference="spline").resolve(METHODS)
 
 
 def row_of(name, value, dataset="a", metric="ece", seed=0):
     return Result(name, dataset, metric, value, seed)
-
-
-def test_no_difference_is_said_in_words():
-    rows = [row_of("ts", 0.1), row_of("x", 0.2)._replace(p=0.3, p_holm=0.3)]
-    assert words(rows, "ts") == ["ece: no detectable difference between ts and any other"]
 
 
 def test_ranks_over_classifiers_are_the_worked_example():
@@ -105,14 +72,14 @@ def test_ranks_over_classifiers_are_the_worked_example():
     first += [row_of(n, v, metric="auroc") for n, v in (("x", 0.9), ("y", 0.95), ("z", 0.8))]
     second = [row_of("x", 0.3), row_of("y", 0.1), row_of("z", 0.2), row_of("w", 0.0)]
     second += [row_of(n, v, metric="auroc") for n, v in (("x", 0.9), ("y", 0.9), ("z", 0.9))]
-    found = {one.calibrator: one for one in mean_ranks({"one": first, "two": second})}
-    assert set(found) == {"x", "y", "z"}
-    assert found["x"].mean_rank == pytest.approx((1 + 2 + 3 + 2) / 4)
-    assert found["y"].mean_rank == pytest.approx((2.5 + 1 + 1 + 2) / 4)
-    assert found["z"].rank == pytest.approx({"ece": (2.5 + 2) / 2, "auroc": (3 + 2) / 2})
-    assert found["x"].mean == pytest.approx({"ece": 0.2, "auroc": 0.9})
-    assert found["x"].spread["ece"] == pytest.approx(np.std([0.1, 0.3], ddof=1))
-    assert next(iter(found)) == "y"
+    ranks = {one.calibrator: one for one in mean_ranks({"one": first, "two": second})}
+    assert set(ranks) == {"x", "y", "z"}
+    assert ranks["x"].mean_rank == pytest.approx((1 + 2 + 3 + 2) / 4)
+    assert ranks["y"].mean_rank == pytest.approx((2.5 + 1 + 1 + 2) / 4)
+    assert ranks["z"].rank == pytest.approx({"ece": (2.5 + 2) / 2, "auroc": (3 + 2) / 2})
+    assert ranks["x"].mean == pytest.approx({"ece": 0.2, "auroc": 0.9})
+    assert ranks["x"].spread["ece"] == pytest.approx(np.std([0.1, 0.3], ddof=1))
+    assert next(iter(ranks)) == "y"
 
 
 def test_seeds_are_averaged_and_one_classifier_has_no_spread():
@@ -129,8 +96,8 @@ def test_seeds_are_averaged_and_one_classifier_has_no_spread():
 
 def test_a_value_that_does_not_exist_is_not_ranked():
     rows = [row_of("x", math.nan), row_of("y", 0.1), row_of("x", 0.2, "b"), row_of("y", 0.3, "b")]
-    found = {one.calibrator: one for one in mean_ranks({"one": rows})}
-    assert (found["x"].mean_rank, found["y"].mean_rank) == (1, 2)
+    ranks = {one.calibrator: one for one in mean_ranks({"one": rows})}
+    assert (ranks["x"].mean_rank, ranks["y"].mean_rank) == (1, 2)
 
 
 def test_classifiers_with_nothing_in_common_are_refused():
@@ -138,9 +105,3 @@ def test_classifiers_with_nothing_in_common_are_refused():
         mean_ranks({"one": [row_of("x", 0.1)], "two": [row_of("y", 0.1)]})
     with pytest.raises(ValueError, match="at least one classifier"):
         mean_ranks({})
-
-
-def test_rows_survive_json(rows, tmp_path):
-    write_json(tmp_path / "table.json", rows, BOOTSTRAP)
-    again = read_json(tmp_path / "table.json")
-    assert [str(row) for row in again] == [str(row) for row in rows]

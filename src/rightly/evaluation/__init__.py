@@ -1,1 +1,1 @@
-"""From calibrators and test sets to numbers, and what these numbers choose."""
+"""From calibrators and test sets to numbers, and what these numbers select."""

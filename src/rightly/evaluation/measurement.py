@@ -1,234 +1,223 @@
-"""From calibrators and test sets to numbers: one row a calibrator, test set, metric and seed."""
+"""From calibrators and test sets to numbers: one result a calibrator, test set, metric and seed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rightly.calibrators import CALIBRATORS, AnyCalibrator, Calibrator, calibrator
-from rightly.evaluation.results import SIGNIFICANT, Bootstrap, Key, with_intervals
-from rightly.evaluation.results import Result as Result
-from rightly.evaluation.results import mean_ranks as mean_ranks
-from rightly.metrics import METRICS, Metric, Outcomes
-from rightly.metrics import bootstrap as intervals
+from rightly.evaluation.data_sets import LabelledSet, TestSets
+from rightly.evaluation.results import (
+    SIGNIFICANT,
+    Bootstrap,
+    Key,
+    Result,
+    attach_intervals,
+    unique,
+)
+from rightly.metrics import METRICS, Outcomes
+from rightly.metrics import bootstrap as resampling
 from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
-from rightly.tensor_shapes import Labels
 
 TABLE_METRICS = ("ece", "brier", "ks", "auroc")  # the columns of the paper's tables
 
-TestSets = Mapping[str, tuple[Predictions, AnyArray]]
-Announce = Callable[[str], object]
+# Called with what is being done, how many steps are done, and of how many.
+Progress = Callable[[str, int, int], object]
 
 
 def measure(
-    fitted: AnyCalibrator,
+    calibrator: AnyCalibrator,
     predictions: Predictions,
     labels: AnyArray,
-    metrics: Sequence[str] = tuple(METRICS),
+    metrics: Sequence[str] | None = None,
 ) -> dict[str, float]:
-    """The chosen metrics of a fitted calibrator on one test set."""
-    return values_of(scored(fitted, predictions, labels, metrics), metrics)
+    """The chosen metrics, or all, of a fitted calibrator on one test set."""
+    names = tuple(METRICS) if metrics is None else metrics
+    return compute_values(compute_outcomes(calibrator, predictions, labels, names), names)
 
 
-def scored(
-    fitted: AnyCalibrator, predictions: Predictions, labels: AnyArray, metrics: Sequence[str]
+def compute_outcomes(
+    calibrator: AnyCalibrator, predictions: Predictions, labels: AnyArray, metrics: Sequence[str]
 ) -> Outcomes:
-    """What a fitted calibrator says about one test set, as far as these metrics look at it."""
-    known = check_labels(labels, predictions)
+    """Confidence and correctness on one test set; probabilities only if a metric reads them."""
+    truth = check_labels(labels, predictions)
     probabilities = None
-    if any(metric(name).inputs == "probabilities" for name in metrics):
-        probabilities = fitted.probabilities(predictions).double().cpu().numpy()
+    if any(METRICS.find(name).inputs == "probabilities" for name in metrics):
+        probabilities = calibrator.probabilities(predictions).double().cpu().numpy()
     return Outcomes(
-        fitted.confidence(predictions).cpu().numpy(),
-        (fitted.classes(predictions) == known).cpu().numpy(),
+        calibrator.confidence(predictions).cpu().numpy(),
+        (calibrator.classes(predictions) == truth).cpu().numpy(),
         probabilities,
-        known.cpu().numpy(),
+        truth.cpu().numpy(),
     )
 
 
-def values_of(said: Outcomes, metrics: Sequence[str]) -> dict[str, float]:
-    """The chosen metrics of what was said."""
-    return {
-        name: metric(name).measure(said.confidence, said.correct)
-        if metric(name).inputs == "confidence"
-        else metric(name).measure(*said.distribution)
-        for name in metrics
-    }
+def compute_values(outcomes: Outcomes, metrics: Sequence[str]) -> dict[str, float]:
+    """The chosen metrics of the outcomes on one test set."""
+    records = [METRICS.find(name) for name in metrics]
+    return {metric.name: metric.measure(*outcomes.inputs(metric.inputs)) for metric in records}
 
 
-def compare(
-    predictions: Predictions,
-    labels: AnyArray,
+class MethodComparison(NamedTuple):
+    """Every value, and the calibrators of the first seed that gave them."""
+
+    results: list[Result]
+    calibrators: dict[str, AnyCalibrator]
+
+
+def compare_methods(
+    cal: LabelledSet,
     tests: TestSets,
-    methods: Sequence[str] | None = None,
+    methods: Sequence[str],
     metrics: Sequence[str] = TABLE_METRICS,
     seeds: int = 1,
-    announce: Announce = lambda message: None,
     bootstrap: Bootstrap | None = None,
-) -> list[Result]:
+    progress: Progress | None = None,
+    others: Mapping[str, AnyCalibrator] | None = None,
+) -> MethodComparison:
     """Fits every method on the calibration data and measures it on every test set.
 
-    Methods that draw nothing at random are fitted once and count for every seed. Without
-    `methods`, all those run whose inputs are there. With `bootstrap`, rows have intervals and
-    tests against its reference.
+    Methods that draw nothing at random are fitted once and count for every seed. With
+    `bootstrap`, results have intervals and tests against its reference. `others` are fitted
+    already, and measured by their names beside the methods.
     """
     if seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {seeds}")
-    for name in metrics:
-        metric(name)
-    chosen = tuple(methods) if methods is not None else runnable(predictions, tests)
-    judge = None if bootstrap is None else _Judge(bootstrap, chosen, tests, metrics)
-    rows: list[Result] = []
-    for name in chosen:
+    records = unique(CALIBRATORS.find(name) for name in methods)
+    others = others or {}
+    names = [*(record.name for record in records), *others]
+    metrics = [METRICS.find(name).name for name in metrics]
+    sizes = {dataset: len(test) for dataset, (test, _) in tests.items()}
+    replicates = None
+    if bootstrap is not None:
+        replicates = _Replicates(bootstrap.resolve(names), sizes, metrics, len(names))
+
+    def measure_on_all(name: str, fitted: AnyCalibrator, seed: int) -> list[Result]:
+        results = []
+        for dataset, (test, truth) in tests.items():
+            outcomes = compute_outcomes(fitted, fitted.select_views(test), truth, metrics)
+            values = compute_values(outcomes, metrics)
+            results += [Result(name, dataset, key, value, seed) for key, value in values.items()]
+            if replicates is not None:
+                replicates.add(name, dataset, outcomes)
+        return results
+
+    total, done = sum(seeds if record.is_random else 1 for record in records), 0
+    results: list[Result] = []
+    calibrators: dict[str, AnyCalibrator] = {}
+    for record in records:
         for seed in range(seeds):
-            if seed and not is_random(name):
-                rows += [row._replace(seed=seed) for row in rows if row[0] == name and not row.seed]
+            if seed and not record.is_random:
+                same = [row for row in results if row.calibrator == record.name and not row.seed]
+                results += [row._replace(seed=seed) for row in same]
                 continue
-            announce(name)
-            fitted = fitted_by(name, predictions, labels, seed)
-            for dataset, (test, truth) in tests.items():
-                said = scored(fitted, test, truth, metrics)
-                values = values_of(said, metrics)
-                rows += [Result(name, dataset, key, value, seed) for key, value in values.items()]
-                if judge is not None:
-                    judge.look(name, dataset, said)
-    return rows if judge is None else judge.judged(rows)
+            if progress is not None:
+                progress(record.name, done, total)
+            fitted = fit_method(record.name, *cal, seed=seed)
+            calibrators.setdefault(record.name, fitted)
+            results += measure_on_all(record.name, fitted, seed)
+            done += 1
+    for name, other in others.items():
+        calibrators[name] = other
+        results += measure_on_all(name, other, 0)
+    if replicates is not None:
+        results = replicates.attach(results)
+    return MethodComparison(results, calibrators)
 
 
-class _Judge:
-    """Measures every calibrator on the same resamples of each test set."""
+class _Replicates:
+    """The metrics of every calibrator, on the same resamples of each test set."""
 
     def __init__(
-        self, bootstrap: Bootstrap, methods: Sequence[str], tests: TestSets, metrics: Sequence[str]
+        self,
+        bootstrap: Bootstrap,
+        sizes: Mapping[str, int],
+        metrics: Sequence[str],
+        calibrators: int,
     ) -> None:
-        self.reference = reference_among(methods, bootstrap)
-        self.metrics, self.bootstrap = metrics, bootstrap
+        assert bootstrap.resamples is not None and bootstrap.reference is not None
+        self.metrics, self.seed, self.count = metrics, bootstrap.seed, bootstrap.resamples
+        self.reference = bootstrap.reference
+        # Metrics without a resampled form get as few resamples as can still be significant.
+        enough = resampling.min_resamples(calibrators - 1, SIGNIFICANT)
+        self.few = max(resampling.FEW, enough)
         self.resamples = {
-            name: intervals.draw_resamples(len(test), bootstrap.resamples, bootstrap.seed)
-            for name, (test, _) in tests.items()
+            dataset: resampling.draw_resamples(n, self.count, self.seed)
+            for dataset, n in sizes.items()
         }
-        self.values: dict[Key, list[intervals.Values]] = {}
-        self.floors: dict[tuple[str, str], intervals.NoiseFloor] = {}
+        self.values: dict[Key, list[resampling.Values]] = {}
+        self.floors: dict[tuple[str, str], resampling.NoiseFloor] = {}
 
-    def look(self, name: str, dataset: str, said: Outcomes) -> None:
-        found = intervals.replicate_metrics(said, self.metrics, self.resamples[dataset])
-        for metric, values in found.items():
+    def add(self, name: str, dataset: str, outcomes: Outcomes) -> None:
+        resamples = self.resamples[dataset]
+        replicated = resampling.replicate_metrics(outcomes, self.metrics, resamples, self.few)
+        for metric, values in replicated.items():
             self.values.setdefault((name, dataset, metric), []).append(values)
         if "ece" in self.metrics and (name, dataset) not in self.floors:
-            self.floors[name, dataset] = intervals.noise_floor(
-                said.confidence, self.bootstrap.resamples, self.bootstrap.seed
-            )
+            floor = resampling.noise_floor(outcomes.confidence, self.count, self.seed)
+            self.floors[name, dataset] = floor
 
-    def judged(self, rows: Sequence[Result]) -> list[Result]:
-        return with_intervals(rows, self.values, self.floors, self.reference)
+    def attach(self, results: Sequence[Result]) -> list[Result]:
+        return attach_intervals(results, self.values, self.floors, self.reference)
 
 
-def uncalibrated(predictions: Predictions, labels: AnyArray) -> Calibrator:
+class BeforeAfter(NamedTuple):
+    """Results by metric: of the classifier's own confidence, of the calibrated one, the change."""
+
+    before: dict[str, Result]
+    after: dict[str, Result]
+    change: dict[str, Result]
+
+
+def measure_before_and_after(
+    calibrator: AnyCalibrator,
+    dataset: str,
+    predictions: Predictions,
+    labels: AnyArray,
+    metrics: Sequence[str] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> BeforeAfter:
+    """The chosen metrics, or all, without and with calibration, and how they change."""
+    metrics = [METRICS.find(name).name for name in (METRICS if metrics is None else metrics)]
+    pair = {"before": fit_uncalibrated(predictions, labels), "after": calibrator}
+    outcomes = {
+        name: compute_outcomes(one, predictions, labels, metrics) for name, one in pair.items()
+    }
+    results = [
+        Result(name, dataset, key, value, 0)
+        for name, one in outcomes.items()
+        for key, value in compute_values(one, metrics).items()
+    ]
+    replicates = None
+    if bootstrap is not None:
+        pairwise = Bootstrap(bootstrap.resamples, bootstrap.seed, "before").resolve(list(pair))
+        replicates = _Replicates(pairwise, {dataset: len(predictions)}, metrics, len(pair))
+        for name, one in outcomes.items():
+            replicates.add(name, dataset, one)
+        results = replicates.attach(results)
+    before, after = (
+        {row.metric: row._replace(calibrator=title) for row in results if row.calibrator == name}
+        for name, title in (("before", "uncalibrated"), ("after", calibrator.title))
+    )
+    change = {}
+    for key in metrics:
+        value = after[key].value - before[key].value
+        change[key] = Result("change", dataset, key, value, 0)
+        if replicates is not None:
+            first, second = (replicates.values[name, dataset, key][0] for name in pair)
+            ends = resampling.interval(value, second - first)
+            # One pair is one test: nothing to correct for.
+            p = after[key].p
+            change[key] = change[key]._replace(low=ends.low, high=ends.high, p=p, p_holm=p)
+    return BeforeAfter(before, after, change)
+
+
+def fit_uncalibrated(predictions: Predictions, labels: AnyArray) -> Calibrator:
     """The classifier's own confidence, as a calibrator for predictions of as many classes."""
     # Without their shift: a fit needs rows that are not shifted, but this one learns nothing.
     return calibrator("uncalibrated").fit(Predictions(predictions.logits), labels)
 
 
-def before_and_after(
-    fitted: AnyCalibrator,
-    dataset: str,
-    predictions: Predictions,
-    labels: AnyArray,
-    bootstrap: Bootstrap | None = None,
-) -> tuple[dict[str, Result], dict[str, Result], dict[str, Result]]:
-    """Every metric of the classifier's own confidence, of the calibrated one, and the change."""
-    own = uncalibrated(predictions, labels)
-    names, metrics = ("before", "after"), tuple(METRICS)
-    said = [scored(one, predictions, labels, metrics) for one in (own, fitted)]
-    rows = [
-        Result(name, dataset, key, value, 0)
-        for name, one in zip(names, said, strict=True)
-        for key, value in values_of(one, metrics).items()
-    ]
-    resampled: dict[str, list[intervals.Values]] = {}
-    if bootstrap is not None:
-        judge = _Judge(bootstrap, names, {dataset: (predictions, labels)}, metrics)
-        for name, one in zip(names, said, strict=True):
-            judge.look(name, dataset, one)
-        rows = judge.judged(rows)
-        resampled = {key: [judge.values[n, dataset, key][0] for n in names] for key in metrics}
-    before, after = (
-        {row.metric: row._replace(calibrator=title) for row in rows if row.calibrator == name}
-        for name, title in zip(names, ("uncalibrated", fitted.title), strict=True)
-    )
-    change = {}
-    for key in metrics:
-        value = after[key].value - before[key].value
-        row = Result("change", dataset, key, value, 0)
-        if resampled:
-            ends = intervals.interval(value, resampled[key][1] - resampled[key][0])
-            row = row._replace(low=ends.low, high=ends.high, p=after[key].p)
-        change[key] = row
-    return before, after, change
-
-
-def reference_among(methods: Sequence[str], bootstrap: Bootstrap) -> str:
-    """The calibrator that the others are tested against."""
-    reference = bootstrap.reference or methods[0]
-    if reference not in methods:
-        raise ValueError(
-            f"reference must be one of the methods compared, {', '.join(methods)}, "
-            f"got {reference!r}: add it to them, or choose another"
-        )
-    needed = intervals.min_resamples(len(methods) - 1, SIGNIFICANT)
-    if bootstrap.resamples < needed:
-        raise ValueError(
-            f"resamples must be at least {needed} to tell {len(methods)} methods apart, "
-            f"got {bootstrap.resamples}: with fewer, nothing can be significant"
-        )
-    return reference
-
-
-def split_by_shift(
-    name: str, predictions: Predictions, labels: AnyArray
-) -> dict[str, tuple[Predictions, Labels]]:
-    """One test set for the images as they are, and one for each shift they were collected under."""
-    known = check_labels(labels, predictions)
-    if predictions.shift is None:
-        return {name: (predictions, known)}
-    sets = {}
-    for value in predictions.shift.unique().tolist():
-        title = name
-        if value:
-            named = len(predictions.shift_names) >= value
-            title = predictions.shift_names[value - 1] if named else f"{name} shift {value}"
-        rows = predictions.shift == value
-        sets[title] = (predictions[rows], known[rows])
-    return sets
-
-
-def fitted_by(name: str, predictions: Predictions, labels: AnyArray, seed: int = 0) -> Calibrator:
+def fit_method(name: str, predictions: Predictions, labels: AnyArray, seed: int = 0) -> Calibrator:
     """A method fitted with its own arguments, and with this seed if it takes one."""
-    arguments: dict[str, Any] = {"seed": seed} if is_random(name) else {}
+    arguments: dict[str, Any] = {"seed": seed} if CALIBRATORS.find(name).is_random else {}
     return calibrator(name, **arguments).fit(predictions, labels)
-
-
-def is_random(name: str) -> bool:
-    """Whether a method takes a seed."""
-    return CALIBRATORS.find(name).is_random
-
-
-def runnable(predictions: Predictions, tests: TestSets) -> tuple[str, ...]:
-    """The methods whose inputs all these predictions have."""
-    return tuple(name for name in CALIBRATORS if not missing(name, predictions, tests))
-
-
-def missing(name: str, predictions: Predictions, tests: TestSets) -> tuple[str, ...]:
-    """What a method needs and some of these predictions lack."""
-    everywhere = [predictions, *(test for test, _ in tests.values())]
-    return tuple(
-        need
-        for need in CALIBRATORS.find(name).needs
-        if any(getattr(p, need) is None for p in everywhere)
-    )
-
-
-def metric(name: str) -> Metric:
-    """The metric of this name."""
-    if name not in METRICS:
-        raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {name!r}")
-    return METRICS[name]

@@ -1,21 +1,26 @@
-"""Which calibrator to use, by the calibration data alone.
+"""Which methods the data allow, and which one to use, by the calibration data alone.
 
-Every candidate is fitted on some images and judged on others, by the squared error of its
-confidence. Where there are images under synthetic shifts, these judge too: with the images, some
-kinds of shifts are left out of each fit, and only those judge it. The simplest candidate wins that
-is not worse than the best by more than one standard error of their difference.
+To select one, every candidate is fitted on some images and evaluated on others, by the squared
+error of its confidence. Where there are images under synthetic shifts, these count too: with the
+images, some kinds of shifts are left out of each fit, and only those evaluate it. The simplest
+candidate wins that is not worse than the best by more than one standard error of their difference.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from rightly.calibrators import CALIBRATORS, calibrator
+from rightly.evaluation.data_sets import LabelledSet, TestSets
+from rightly.evaluation.results import unique
 from rightly.predictions import Predictions, check_labels
+from rightly.registry import did_you_mean
 from rightly.shapes import AnyArray
+
+DEFAULT_GROUPS = ("baseline", "paper", "own")
 
 # From the simplest on.
 CANDIDATES = (
@@ -30,12 +35,77 @@ CANDIDATES = (
 FOLDS = 4
 EXPECTED_SHIFT = 0.5
 
-Announce = Callable[[str], object]
+Parts = Sequence[tuple[np.ndarray, float]]  # rows of one kind of shift, and their weight
+
+
+def find_missing_inputs(name: str, predictions: Iterable[Predictions]) -> tuple[str, ...]:
+    """What a method needs and some of these predictions lack.
+
+    What it only uses is missing where some have it and others do not: fitted with it, it needs it.
+    """
+    everywhere, method = list(predictions), CALIBRATORS.find(name)
+
+    def lack(field: str) -> list[bool]:
+        return [getattr(one, field) is None for one in everywhere]
+
+    needed = [need for need in method.needs if any(lack(need))]
+    used = [use for use in method.uses if any(lack(use)) and not all(lack(use))]
+    return (*needed, *used)
+
+
+class ResolvedMethods(NamedTuple):
+    """Methods to compare, by canonical name, and what the others lack."""
+
+    methods: list[str]
+    skipped: Mapping[str, tuple[str, ...]]
+
+
+def resolve_methods(
+    methods: str | Sequence[str] | None, cal: LabelledSet, tests: TestSets
+) -> ResolvedMethods:
+    """The methods of some names, aliases and groups; of groups, those whose inputs are there.
+
+    None stands for the groups baseline, paper and own, "all" for every group. A method called by
+    its own name is not skipped: it is refused when it is fitted.
+    """
+    groups = {method.group for method in CALIBRATORS.values()}
+    asked = (
+        DEFAULT_GROUPS if methods is None else (methods,) if isinstance(methods, str) else methods
+    )
+    everywhere = [cal[0], *(test for test, _ in tests.values())]
+    selected: list[str] = []
+    skipped: dict[str, tuple[str, ...]] = {}
+    for item in asked:
+        if item != "all" and item not in groups:
+            if item not in CALIBRATORS:
+                names = [*CALIBRATORS, *sorted(groups), "all"]
+                raise ValueError(
+                    f"methods must be names of methods or groups, {', '.join(names)}; "
+                    f"got {item!r}{did_you_mean(item, names)}"
+                )
+            selected.append(CALIBRATORS[item].name)
+            continue
+        for name, method in CALIBRATORS.items():
+            if item in ("all", method.group):
+                lacking = find_missing_inputs(name, everywhere)
+                if lacking:
+                    skipped[name] = lacking
+                else:
+                    selected.append(name)
+    if not selected:
+        raise ValueError(
+            "methods must hold one whose inputs are in all data, but "
+            + "; ".join(f"{name} needs {', '.join(needs)}" for name, needs in skipped.items())
+        )
+    if methods is None:  # in the order of the registry, whatever that of the groups
+        selected = [name for name in CALIBRATORS if name in selected]
+    kept = {name: needs for name, needs in skipped.items() if name not in selected}
+    return ResolvedMethods(unique(selected), kept)
 
 
 @dataclass(frozen=True)
-class Judged:
-    """One candidate: its loss, and by how much it exceeds the smallest, with a standard error."""
+class Candidate:
+    """A method's held-out loss, and by how much it exceeds the smallest, with a standard error."""
 
     method: str
     unshifted: float
@@ -46,73 +116,81 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Choice:
+class MethodChoice:
     """The method chosen, why, and how all candidates did, from the simplest on."""
 
     method: str
     reason: str
-    judged: tuple[Judged, ...]
+    candidates: tuple[Candidate, ...]
 
 
-def choose(
+def select_method(
     predictions: Predictions,
     labels: AnyArray,
     candidates: Sequence[str] = CANDIDATES,
     *,
     expected_shift: float = EXPECTED_SHIFT,
     folds: int = FOLDS,
-    announce: Announce = lambda message: None,
-) -> Choice:
+    progress: Callable[[str], object] | None = None,
+) -> MethodChoice:
     """Compares candidates, given from the simplest on, by cross-validation on calibration data.
 
-    `expected_shift` is the weight of shifted images in the comparison, where there are any, and in the
-    candidates that know it. Candidates whose inputs are missing are left out.
+    `expected_shift` is the weight of shifted images in the comparison, where there are any, and in
+    the candidates that take it. Candidates whose inputs are missing are skipped. `progress` is
+    called with the name of each candidate.
     """
     if not 0 <= expected_shift <= 1:
         raise ValueError(f"expected_shift must lie between 0 and 1, got {expected_shift}")
     image = predictions.image_ranks()
     if not 2 <= folds <= int(image.max()) + 1:
         raise ValueError(f"folds must be between 2 and the number of images, got {folds}")
-    known = check_labels(labels, predictions)
-    able = [
-        name
+    truth = check_labels(labels, predictions)
+    methods = [
+        CALIBRATORS.find(name)
         for name in candidates
-        if all(getattr(predictions, need) is not None for need in CALIBRATORS.find(name).needs)
+        if not find_missing_inputs(name, [predictions])
     ]
-    if not able:
-        raise ValueError(f"candidates must be some of {', '.join(CALIBRATORS)} that can be fitted")
-    fold, kind = image % folds, predictions.shift_kinds()
-    judging = (kind == 0) | (kind % folds == fold)
-    losses = {}
-    for name in able:
-        announce(name)
-        options: dict[str, Any] = (
-            {"expected_shift": expected_shift}
-            if CALIBRATORS.find(name).takes("expected_shift")
-            else {}
+    if not methods:
+        raise ValueError(
+            f"candidates must hold a method whose inputs are there, got {', '.join(candidates)}: "
+            "add one that needs only logits, such as temperature_scaling"
         )
-        confidence = torch.zeros(len(predictions), dtype=torch.float64)
-        for out in range(folds):
-            seen = (fold != out) & ((kind == 0) | (kind % folds != out))
-            judged = judging & (fold == out)
-            if judged.any():
-                fitted = calibrator(name, **options).fit(predictions[seen], known[seen])
-                confidence[judged.cpu()] = fitted.confidence(predictions[judged]).cpu()
-        squares = (confidence - (predictions.classes == known).double().cpu()).square()
-        losses[name] = squares[judging.cpu()].numpy()
-    return _chosen(losses, kind[judging].cpu().numpy(), expected_shift)
+    fold, kind = image % folds, predictions.shift_kinds()
+    is_evaluated = (kind == 0) | (kind % folds == fold)
+    losses = {}
+    for method in methods:
+        if progress is not None:
+            progress(method.name)
+        options: dict[str, Any] = {}
+        if method.takes("expected_shift"):
+            options["expected_shift"] = expected_shift
+        squares = torch.zeros(len(predictions), dtype=torch.float64)
+        for k in range(folds):
+            fit_rows = (fold != k) & ((kind == 0) | (kind % folds != k))
+            test_rows = is_evaluated & (fold == k)
+            if test_rows.any():
+                fitted = calibrator(method.name, **options)
+                fitted.fit(predictions[fit_rows], truth[fit_rows])
+                test = predictions[test_rows]
+                correct = fitted.classes(test) == truth[test_rows]
+                error = fitted.confidence(test) - correct.double()
+                squares[test_rows.cpu()] = error.square().cpu()
+        losses[method.name] = squares[is_evaluated.cpu()].numpy()
+    return _choose(losses, kind[is_evaluated].cpu().numpy(), expected_shift)
 
 
-def _chosen(losses: dict[str, np.ndarray], kind: np.ndarray, expected_shift: float) -> Choice:
-    parts = _parts(kind, expected_shift)
+def _choose(
+    losses: Mapping[str, np.ndarray], kind: np.ndarray, expected_shift: float
+) -> MethodChoice:
+    parts = _weigh_kinds(kind, expected_shift)
     means = {name: _mean(loss, parts) for name, loss in losses.items()}
     best = min(means, key=lambda name: means[name])
     shifted = [rows for rows, _ in parts[1:]]
-    judged = []
+    candidates = []
     for name, loss in losses.items():
         difference = loss - losses[best]
-        judged.append(
-            Judged(
+        candidates.append(
+            Candidate(
                 name,
                 float(loss[parts[0][0]].mean()),
                 float(np.mean([loss[rows].mean() for rows in shifted])) if shifted else None,
@@ -121,38 +199,40 @@ def _chosen(losses: dict[str, np.ndarray], kind: np.ndarray, expected_shift: flo
                 _standard_error(difference, parts),
             )
         )
-    chosen = next(one for one in judged if one.excess <= one.error)
-    return Choice(chosen.method, _reason(chosen, best), tuple(judged))
+    chosen = next(one for one in candidates if one.excess <= one.error)
+    return MethodChoice(chosen.method, _explain(chosen, best), tuple(candidates))
 
 
-def _parts(kind: np.ndarray, expected_shift: float) -> list[tuple[np.ndarray, float]]:
-    """Rows that judge together, and their weight: the images as they are, then each shift."""
-    values = [value for value in np.unique(kind).tolist() if value]
-    if not values:
+def _weigh_kinds(kind: np.ndarray, expected_shift: float) -> Parts:
+    """The rows of images as they are, then of each kind of shift, and what each part weighs."""
+    shifts = [value for value in np.unique(kind).tolist() if value]
+    if not shifts:
         return [(kind == 0, 1.0)]
     return [
         (kind == 0, 1 - expected_shift),
-        *((kind == value, expected_shift / len(values)) for value in values),
+        *((kind == value, expected_shift / len(shifts)) for value in shifts),
     ]
 
 
-def _mean(loss: np.ndarray, parts: Sequence[tuple[np.ndarray, float]]) -> float:
+def _mean(loss: np.ndarray, parts: Parts) -> float:
     return float(sum(weight * loss[rows].mean() for rows, weight in parts))
 
 
-def _standard_error(loss: np.ndarray, parts: Sequence[tuple[np.ndarray, float]]) -> float:
+def _standard_error(loss: np.ndarray, parts: Parts) -> float:
     variance = sum(weight**2 * loss[rows].var() / rows.sum() for rows, weight in parts)
     return float(np.sqrt(variance))
 
 
-def _reason(chosen: Judged, best: str) -> str:
+def _explain(chosen: Candidate, best: str) -> str:
     if chosen.method == best:
-        told = "it has the smallest loss, and nothing simpler comes within one standard error of it"
+        reason = (
+            "it has the smallest loss, and nothing simpler comes within one standard error of it"
+        )
     else:
-        told = (
+        reason = (
             f"it is the simplest within one standard error of {best}, the best: worse by "
             f"{100 * chosen.excess:.3f}, with an error of {100 * chosen.error:.3f}"
         )
     if chosen.method == "uncalibrated":
-        return f"leave the classifier as it is: {told}"
-    return f"{chosen.method}: {told}"
+        return f"leave the classifier as it is: {reason}"
+    return f"{chosen.method}: {reason}"

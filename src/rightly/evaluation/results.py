@@ -1,19 +1,26 @@
 """Measured values: what they are worth beside a reference, and over several classifiers."""
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from rightly.atomic_write import write_atomically
 from rightly.metrics import METRICS
-from rightly.metrics.bootstrap import Interval, NoiseFloor, Values, holm, interval, paired_p
+from rightly.metrics.bootstrap import (
+    Interval,
+    NoiseFloor,
+    Values,
+    holm,
+    interval,
+    min_resamples,
+    paired_p,
+)
 
 SIGNIFICANT = 0.05
+RESAMPLES = 1000
+REFERENCE = "temperature_scaling"  # what one does without thinking
 
 T = TypeVar("T")
 Key = tuple[str, str, str]  # calibrator, dataset, metric
@@ -42,51 +49,84 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """How intervals and tests are made; without a reference, the first calibrator is it."""
+    """How intervals and paired tests are made.
 
-    resamples: int = 1000
+    Without `resamples`, 1000, or more where many tests ask for it; without `reference`, the others
+    are tested against temperature scaling, or the first where that is not compared.
+    """
+
+    resamples: int | None = None
     seed: int = 0
     reference: str | None = None
 
+    def resolve(self, methods: Sequence[str]) -> "Bootstrap":
+        """The same with resamples and reference for these methods filled in."""
+        default = REFERENCE if REFERENCE in methods else methods[0]
+        reference = self.reference or default
+        if reference not in methods:
+            raise ValueError(
+                f"reference must be one of the methods compared, {', '.join(methods)}, "
+                f"got {reference!r}: add it to them, or choose another"
+            )
+        needed = min_resamples(len(methods) - 1, SIGNIFICANT)
+        if self.resamples is not None and self.resamples < needed:
+            raise ValueError(
+                f"resamples must be at least {needed} to tell {len(methods)} methods apart, "
+                f"got {self.resamples}: with fewer, nothing can be significant"
+            )
+        resamples = max(RESAMPLES, needed) if self.resamples is None else self.resamples
+        return Bootstrap(resamples, self.seed, reference)
 
-def with_intervals(
-    rows: Sequence[Result],
+
+def attach_intervals(
+    results: Sequence[Result],
     resampled: Mapping[Key, Sequence[Values]],
     floors: Mapping[tuple[str, str], NoiseFloor],
     reference: str,
 ) -> list[Result]:
-    """The rows with intervals and tests, from each one's values on the same resamples."""
-    values: dict[Key, list[float]] = {}
-    for row in rows:
-        values.setdefault(row[:3], []).append(row.value)
-    means = {key: float(np.mean(found)) for key, found in values.items()}
-    spread = {key: np.mean(found, 0) for key, found in resampled.items()}
+    """The results with intervals and tests, from each one's values on the same resamples."""
+    means = average_seeds(results)
+    replicates = {key: np.mean(of_seeds, 0) for key, of_seeds in resampled.items()}
     intervals: dict[Key, Interval] = {
-        key: interval(means[key], spread[key], METRICS[key[2]].range) for key in means
+        key: interval(means[key], replicates[key], METRICS[key[2]].range) for key in means
     }
     p: dict[Key, float] = {}
     corrected: dict[Key, float] = {}
-    for dataset, metric in unique((row.dataset, row.metric) for row in rows):
+    for dataset, metric in unique((row.dataset, row.metric) for row in results):
         base = (reference, dataset, metric)
-        found = {
-            key[0]: paired_p(means[key] - means[base], spread[key] - spread[base])
+        if METRICS[metric].lower_is_better is None:
+            continue
+        tests = {
+            key[0]: paired_p(means[key] - means[base], replicates[key] - replicates[base])
             for key in means
-            if key[1:] == base[1:] and key != base and METRICS[metric].lower_is_better is not None
+            if key[1:] == base[1:] and key != base
         }
-        p |= {(name, dataset, metric): value for name, value in found.items()}
-        corrected |= {(name, dataset, metric): value for name, value in holm(found).items()}
-    nothing = NoiseFloor(math.nan, math.nan)
-    return [
-        row._replace(
-            low=intervals[row[:3]].low,
-            high=intervals[row[:3]].high,
-            p=p.get(row[:3], math.nan),
-            p_holm=corrected.get(row[:3], math.nan),
-            floor=(floors.get(row[:2], nothing) if row.metric == "ece" else nothing).mean,
-            floor_high=(floors.get(row[:2], nothing) if row.metric == "ece" else nothing).high,
+        p |= {(name, dataset, metric): value for name, value in tests.items()}
+        corrected |= {(name, dataset, metric): value for name, value in holm(tests).items()}
+    without = NoiseFloor(math.nan, math.nan)
+    attached = []
+    for row in results:
+        key = row[:3]
+        floor = floors.get(row[:2], without) if row.metric == "ece" else without
+        attached.append(
+            row._replace(
+                low=intervals[key].low,
+                high=intervals[key].high,
+                p=p.get(key, math.nan),
+                p_holm=corrected.get(key, math.nan),
+                floor=floor.mean,
+                floor_high=floor.high,
+            )
         )
-        for row in rows
-    ]
+    return attached
+
+
+def average_seeds(results: Iterable[Result]) -> dict[Key, float]:
+    """The mean over seeds of each calibrator, test set and metric."""
+    values: dict[Key, list[float]] = {}
+    for row in results:
+        values.setdefault(row[:3], []).append(row.value)
+    return {key: float(np.mean(of_seeds)) for key, of_seeds in values.items()}
 
 
 @dataclass(frozen=True)
@@ -100,65 +140,54 @@ class MethodRank:
     rank: Mapping[str, float]  # mean rank in each metric
 
 
-def mean_ranks(rows: Mapping[str, Sequence[Result]]) -> list[MethodRank]:
+def mean_ranks(results: Mapping[str, Iterable[Result]]) -> list[MethodRank]:
     """Mean, spread and mean rank of the calibrators that every classifier has, best rank first.
 
-    `rows` maps a classifier's name to what `compare` gave for it.
+    `results` maps a classifier's name to what was measured of its calibrators.
     """
-    if not rows:
-        raise ValueError("mean_ranks needs the rows of at least one classifier, got none")
-    columns = {name: _cells(found) for name, found in rows.items()}
-    wanted = unique(key[1:] for cells in columns.values() for key in cells)
+    if not results:
+        raise ValueError("mean_ranks needs the results of at least one classifier, got none")
+    means = [average_seeds(of_classifier) for of_classifier in results.values()]
+    # A place is a test set and a metric.
+    places = unique(key[1:] for of_classifier in means for key in of_classifier)
     names = [
         name
-        for name in unique(key[0] for cells in columns.values() for key in cells)
-        if all((name, *place) in cells for cells in columns.values() for place in wanted)
+        for name in unique(key[0] for of_classifier in means for key in of_classifier)
+        if all((name, *place) in of_classifier for of_classifier in means for place in places)
     ]
     if not names:
         raise ValueError(
             "no calibrator was measured with the same metrics on the same test sets of every "
             "classifier: compare the same methods on the same names of test sets"
         )
-    # (classifiers, places, calibrators), where a place is a test set and a metric
-    values = np.array(
-        [
-            [[cells[(name, *place)] for name in names] for place in wanted]
-            for cells in columns.values()
-        ]
+    values = np.array(  # (classifiers, places, calibrators)
+        [[[of[(name, *place)] for name in names] for place in places] for of in means]
     )
     ranks = np.stack(
         [
-            _ranks(values[:, i], METRICS[metric].lower_is_better)
-            for i, (_, metric) in enumerate(wanted)
+            _rank_last_axis(values[:, i], METRICS[metric].lower_is_better)
+            for i, (_, metric) in enumerate(places)
         ],
         1,
     )
-    of = {
-        m: [i for i, (_, metric) in enumerate(wanted) if metric == m]
-        for m in unique(x[1] for x in wanted)
+    at = {
+        metric: [i for i, place in enumerate(places) if place[1] == metric]
+        for metric in unique(place[1] for place in places)
     }
-    ranks_of_methods = [
+    of_methods = [
         MethodRank(
             name,
             _mean(ranks[:, :, k]),
-            {m: float(values[:, at, k].mean()) for m, at in of.items()},
-            {m: _spread(values[:, at, k].mean(1)) for m, at in of.items()},
-            {m: _mean(ranks[:, at, k]) for m, at in of.items()},
+            {metric: float(values[:, i, k].mean()) for metric, i in at.items()},
+            {metric: _spread(values[:, i, k].mean(1)) for metric, i in at.items()},
+            {metric: _mean(ranks[:, i, k]) for metric, i in at.items()},
         )
         for k, name in enumerate(names)
     ]
-    return sorted(ranks_of_methods, key=lambda one: (math.isnan(one.mean_rank), one.mean_rank))
+    return sorted(of_methods, key=lambda one: (math.isnan(one.mean_rank), one.mean_rank))
 
 
-def _cells(rows: Sequence[Result]) -> dict[Key, float]:
-    """The mean over seeds of each calibrator, test set and metric."""
-    values: dict[Key, list[float]] = {}
-    for row in rows:
-        values.setdefault(row[:3], []).append(row.value)
-    return {key: float(np.mean(found)) for key, found in values.items()}
-
-
-def _ranks(values: np.ndarray, lower_is_better: bool | None) -> np.ndarray:
+def _rank_last_axis(values: np.ndarray, lower_is_better: bool | None) -> np.ndarray:
     """Ranks along the last axis; nan where no order exists."""
     from scipy.stats import rankdata
 
@@ -168,43 +197,12 @@ def _ranks(values: np.ndarray, lower_is_better: bool | None) -> np.ndarray:
 
 
 def _mean(values: np.ndarray) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else math.nan
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else math.nan
 
 
 def _spread(values: np.ndarray) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else math.nan
-
-
-def write_json(path: Path, rows: Sequence[Result], bootstrap: Bootstrap | None = None) -> None:
-    """Writes rows for machines; what is not known is null."""
-    plain = [
-        {
-            key: None if isinstance(value, float) and math.isnan(value) else value
-            for key, value in row._asdict().items()
-        }
-        for row in rows
-    ]
-    told = {"rows": plain, "bootstrap": None if bootstrap is None else vars(bootstrap)}
-    text = json.dumps(told, indent=1) + "\n"
-    write_atomically(path, lambda part: part.write_text(text))
-
-
-def read_json(path: Path) -> list[Result]:
-    """Rows that `write_json` wrote."""
-    try:
-        return [_row(plain) for plain in json.loads(path.read_text())["rows"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(
-            f"{path} must be JSON that rightly compare --json wrote, got something else ({error})"
-        ) from error
-
-
-def _row(plain: Mapping[str, Any]) -> Result:
-    known: dict[str, Any] = {
-        key: math.nan if value is None else value for key, value in plain.items()
-    }
-    return Result(**known)
 
 
 def unique(items: Iterable[T]) -> list[T]:

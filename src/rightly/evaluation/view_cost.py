@@ -9,17 +9,17 @@ import torch
 from rightly.calibrators import calibrator, first_of
 from rightly.calibrators.cascade import FULL_BAND, Band, HeldOut, cross_fit, select_band
 from rightly.calibrators.solvers.optimise import single_threaded
-from rightly.evaluation.measurement import metric
-from rightly.evaluation.view_selection import best_views
+from rightly.evaluation.view_selection import select_views
+from rightly.metrics import METRICS
 from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 
-METRICS = ("brier", "auroc", "ece")
+COST_METRICS = ("brier", "auroc", "ece")
 
 
 @dataclass(frozen=True)
-class Point:
-    """One budget: the passes it really takes, and the metrics."""
+class ViewCost:
+    """One budget in mean forward passes: those it really takes, and the metrics."""
 
     budget: float
     passes: float
@@ -29,46 +29,46 @@ class Point:
     ece: float
 
 
-def cost_curve(
+def compute_view_costs(
     predictions: Predictions,
     labels: AnyArray,
     method: str = "rightly",
     budgets: Sequence[float] = (),
     first: str | None = None,
-) -> list[Point]:
+) -> list[ViewCost]:
     """Brier score, AUROC and ECE at each budget, on calibration samples not fitted on.
 
     The last point looks at all views of every image, whether they pay or not.
-    Both calibrators judge the half that they were not fitted on, and the band for one half is
-    chosen on the other.
+    Both calibrators are evaluated on the half that they were not fitted on, and the band for one
+    half is selected on the other.
     """
     rows = predictions.unshifted()
-    shown, truth = predictions[rows], check_labels(labels, predictions)[rows]
-    if not shown.view_names:
+    unshifted, truth = predictions[rows], check_labels(labels, predictions)[rows]
+    if not unshifted.view_names:
         raise ValueError("a budget is for views, but these predictions have none: collect them")
-    sides = calibrator(first or first_of(method)), calibrator(method)
-    if not sides[1].uses_views:
+    pair = calibrator(first or first_of(method)), calibrator(method)
+    if not pair[1].uses_views:
         raise ValueError(f"method must be one that looks at views, got {method}")
     with torch.no_grad(), single_threaded():
-        judged = cross_fit(*sides, shown, truth)
-    m = len(shown.view_names)
-    points = [_point(judged, budget, m) for budget in budgets or default_budgets(m)]
-    everywhere = np.ones(len(judged.first), dtype=bool)
-    return [*points, _measured(judged, float(m + 1), everywhere, m, FULL_BAND)]
+        held_out = cross_fit(*pair, unshifted, truth)
+    m = len(unshifted.view_names)
+    points = [_compute_point(held_out, budget, m) for budget in budgets or default_budgets(m)]
+    everywhere = np.ones(len(held_out.first), dtype=bool)
+    return [*points, _measure(held_out, float(m + 1), everywhere, m, FULL_BAND)]
 
 
-def views_for_budget(
+def select_views_for_budget(
     predictions: Predictions, labels: AnyArray, method: str, budget: float
 ) -> tuple[str, ...]:
     """The views, and how many of them, with which a budget buys the lowest squared error.
 
     Fewer views are cheaper and can be looked at for more images.
     """
-    order = best_views(predictions, labels, len(predictions.view_names))
+    order = select_views(predictions, labels, len(predictions.view_names))
     sets = [order[:count] for count in range(1, len(order) + 1)]
 
     def error(names: tuple[str, ...]) -> float:
-        return cost_curve(predictions.with_views(names), labels, method, [budget])[0].brier
+        return compute_view_costs(predictions.with_views(names), labels, method, [budget])[0].brier
 
     return min(sets, key=error)
 
@@ -79,26 +79,22 @@ def default_budgets(views: int) -> list[float]:
     return [b for b in below if b < views + 1] + [float(b) for b in range(3, views + 1)]
 
 
-def _point(judged: HeldOut, budget: float, views: int) -> Point:
-    n = len(judged.first)
+def _compute_point(held_out: HeldOut, budget: float, views: int) -> ViewCost:
+    n = len(held_out.first)
     allowed = (budget - 1) / views
     order = np.random.default_rng(0).permutation(n)
     halves = order[: n // 2], order[n // 2 :]
-    asked = np.zeros(n, dtype=bool)
-    for chosen_on, judged_on in (halves, halves[::-1]):
-        low, high = select_band(judged.take(chosen_on), allowed)
-        some = judged.first[judged_on]
-        asked[judged_on] = (some >= low) & (some <= high)
-    return _measured(judged, budget, asked, views, select_band(judged, allowed))
+    is_deferred = np.zeros(n, dtype=bool)
+    for selection, evaluation in (halves, halves[::-1]):
+        low, high = select_band(held_out.take(selection), allowed)
+        confidence = held_out.first[evaluation]
+        is_deferred[evaluation] = (confidence >= low) & (confidence <= high)
+    return _measure(held_out, budget, is_deferred, views, select_band(held_out, allowed))
 
 
-def _measured(
-    judged: HeldOut,
-    budget: float,
-    asked: np.ndarray,
-    views: int,
-    band: Band,
-) -> Point:
-    confidence = np.where(asked, judged.second, judged.first)
-    values = {name: metric(name).measure(confidence, judged.correct) for name in METRICS}
-    return Point(budget, 1 + views * float(asked.mean()), band, **values)
+def _measure(
+    held_out: HeldOut, budget: float, is_deferred: np.ndarray, views: int, band: Band
+) -> ViewCost:
+    confidence = np.where(is_deferred, held_out.second, held_out.first)
+    values = {name: METRICS[name].measure(confidence, held_out.correct) for name in COST_METRICS}
+    return ViewCost(budget, 1 + views * float(is_deferred.mean()), band, **values)

@@ -1,8 +1,8 @@
 """Which views are worth their forward passes.
 
-Every set of views is judged by the squared error of a logistic model on their evidence, on images
-that the model was not fitted on. Gains are over the same model without views, image by image, so
-their intervals are narrow.
+Every set of views is evaluated by the squared error of a logistic model on their evidence, on
+images that the model was not fitted on. Gains are over the same model without views, image by
+image, so their intervals are narrow.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,11 +24,9 @@ FOLDS = 4
 DRAWS = 1000
 INTERVAL = (2.5, 97.5)  # percentiles of the gain when images are drawn again
 
-Announce = Callable[[str], object]
-
 
 @dataclass(frozen=True)
-class Gain:
+class ViewGain:
     """What a set of views gains over none, in mean squared error; and the log loss it reaches."""
 
     views: tuple[str, ...]
@@ -48,9 +46,9 @@ class Gain:
 class ViewRanking:
     """None, each view alone, best first, and the sets that grow by the view that gains most."""
 
-    without: Gain
-    alone: tuple[Gain, ...]
-    grown: tuple[Gain, ...]
+    without: ViewGain
+    alone: tuple[ViewGain, ...]
+    grown: tuple[ViewGain, ...]
 
 
 def rank_views(
@@ -59,25 +57,31 @@ def rank_views(
     *,
     most: int | None = None,
     seed: int = 0,
-    announce: Announce = lambda message: None,
+    progress: Callable[[str], object] | None = None,
 ) -> ViewRanking:
-    """Ranks views, and sets of at most that many; rows under synthetic shifts count too."""
-    judge = _Judge(predictions, labels, seed)
+    """Ranks views, and sets of at most that many; rows under synthetic shifts count too.
+
+    `progress` is called with the names of each set of views.
+    """
+    if most is not None and most < 1:
+        raise ValueError(f"most must be at least 1, got {most}")
+    losses = _HeldOutLosses(predictions, labels, seed)
     count = len(predictions.view_names)
-    without = judge.gain(())
     alone = []
     for view in range(count):
-        announce(predictions.view_names[view])
-        alone.append(judge.gain((view,)))
+        if progress is not None:
+            progress(predictions.view_names[view])
+        alone.append(losses.compute_gain((view,)))
     grown = []
-    for gain in judge.grown(count if most is None else most):
-        announce(" + ".join(gain.views))
+    for gain in losses.grow(count if most is None else most):
+        if progress is not None:
+            progress(" + ".join(gain.views))
         grown.append(gain)
     ranked = sorted(alone, key=lambda one: -one.gain)
-    return ViewRanking(without, tuple(ranked), tuple(grown))
+    return ViewRanking(losses.compute_gain(()), tuple(ranked), tuple(grown))
 
 
-def best_views(predictions: Predictions, labels: AnyArray, extra_passes: int) -> tuple[str, ...]:
+def select_views(predictions: Predictions, labels: AnyArray, extra_passes: int) -> tuple[str, ...]:
     """At most this many views, chosen one after the other by what each adds.
 
     At least one; no further one that adds nothing. In the order of choice.
@@ -86,62 +90,61 @@ def best_views(predictions: Predictions, labels: AnyArray, extra_passes: int) ->
         raise ValueError(f"extra_passes must be at least 1, one a view, got {extra_passes}")
     chosen: tuple[str, ...] = ()
     best = -np.inf
-    for gain in _Judge(predictions, labels, seed=0).grown(extra_passes):
+    for gain in _HeldOutLosses(predictions, labels, seed=0).grow(extra_passes):
         if chosen and gain.gain <= best:
             break
         chosen, best = gain.views, gain.gain
     return chosen
 
 
-class _Judge:
-    """Cross-fitted losses of any set of views; each view is read once."""
+class _HeldOutLosses:
+    """Cross-fitted losses of any set of views; the evidence of each view is computed once."""
 
     def __init__(self, predictions: Predictions, labels: AnyArray, seed: int) -> None:
         if not predictions.view_names:
             raise ValueError(
                 "views are to be ranked, but these predictions have none: collect some"
             )
-        known = check_labels(labels, predictions)
-        plain = predictions.unshifted()
-        if not plain.any():
+        truth = check_labels(labels, predictions)
+        rows = predictions.unshifted()
+        if not rows.any():
             raise ValueError("shift must be 0 for some rows, but every row is shifted")
-        inverse = nll_inverse_temperature(predictions[plain].logits, known[plain])
+        inverse = nll_inverse_temperature(predictions[rows].logits, truth[rows])
         self.names = predictions.view_names
         self.class_count = predictions.class_count
-        self.looks = ViewLogOdds(*(x.cpu() for x in view_log_odds(predictions, 1 / inverse)))
+        self.log_odds = ViewLogOdds(*(x.cpu() for x in view_log_odds(predictions, 1 / inverse)))
         self.classes: Labels = predictions.classes.cpu()
-        self.correct: PerSampleBool = self.classes == known.cpu()
+        self.correct: PerSampleBool = self.classes == truth.cpu()
         self.image = predictions.image_ranks().cpu()
         self.seed = seed
-        self.squares_without = self._squares(())[0]
+        self.squares_without = self._compute_squares(())[0]
 
-    def gain(self, views: Sequence[int]) -> Gain:
-        squares, log_loss = self._squares(views)
+    def compute_gain(self, views: Sequence[int]) -> ViewGain:
+        squares, log_loss = self._compute_squares(views)
         gains = self.squares_without - squares
-        low, high = self._interval(gains)
+        low, high = self._compute_interval(gains)
         names = tuple(self.names[view] for view in views)
-        return Gain(names, squares.mean(), log_loss, gains.mean(), low, high)
+        return ViewGain(names, squares.mean(), log_loss, gains.mean(), low, high)
 
-    def grown(self, most: int) -> "list[Gain]":
+    def grow(self, most: int) -> list[ViewGain]:
         """Sets of one view, two, ...: each adds the view that lowers the squared error most."""
         chosen: tuple[int, ...] = ()
-        found = []
+        gains = []
         while len(chosen) < min(most, len(self.names)):
             rest = [view for view in range(len(self.names)) if view not in chosen]
-            chosen = min(
-                ((*chosen, view) for view in rest), key=lambda some: self._squares(some)[0].mean()
-            )
-            found.append(self.gain(chosen))
-        return found
+            larger = ((*chosen, view) for view in rest)
+            chosen = min(larger, key=lambda views: self._compute_squares(views)[0].mean())
+            gains.append(self.compute_gain(chosen))
+        return gains
 
-    def _squares(self, views: Sequence[int]) -> tuple[np.ndarray, float]:
+    def _compute_squares(self, views: Sequence[int]) -> tuple[np.ndarray, float]:
         """Squared errors on images left out of the fit, and the mean log loss."""
-        evidence = self.looks.take_views(views).evidence()
-        logits = torch.zeros_like(self.looks.image)
+        evidence = self.log_odds.take_views(views).evidence()
+        logits = torch.zeros_like(self.log_odds.image)
         with torch.no_grad(), single_threaded():
             for fold in range(FOLDS):
                 out = self.image % FOLDS == fold
-                some = Rows(
+                rows = Rows(
                     evidence[~out],
                     self.classes[~out],
                     self.correct[~out],
@@ -149,15 +152,15 @@ class _Judge:
                 )
                 scale = max(SETTINGS.ridge * int((~out).sum()), SETTINGS.min_ridge)
                 penalty = torch.full((evidence.shape[1],), scale, dtype=torch.float64)
-                weighed = fit_ridge_logistic(some, penalty, SETTINGS.class_ridge, self.class_count)
-                score = weighed.logits(evidence, self.classes)
-                line = fit_platt(score[~out], some.correct, some.weight)
-                logits[out] = line(score[out])
-        truth = self.correct.double()
-        log_loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, truth)
-        return (logits.sigmoid() - truth).square().numpy(), float(log_loss)
+                model = fit_ridge_logistic(rows, penalty, SETTINGS.class_ridge, self.class_count)
+                score = model.logits(evidence, self.classes)
+                platt = fit_platt(score[~out], rows.correct, rows.weight)
+                logits[out] = platt(score[out])
+        correct = self.correct.double()
+        log_loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, correct)
+        return (logits.sigmoid() - correct).square().numpy(), float(log_loss)
 
-    def _interval(self, gains: np.ndarray) -> tuple[float, float]:
+    def _compute_interval(self, gains: np.ndarray) -> tuple[float, float]:
         """Bootstrap percentiles of the mean gain; all copies of an image are drawn together."""
         image = self.image.numpy()
         total, count = np.bincount(image, gains), np.bincount(image)

@@ -1,216 +1,250 @@
-"""Tables in the terminal that say which differences are real, by mark and in words."""
+"""Results in the terminal. No table loses a word: what is too wide is split or folded.
 
+Without a width, as in a pipe or a file, everything has its natural width.
+"""
+
+import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from rightly.evaluation.results import SIGNIFICANT, Bootstrap, MethodRank, Result, unique
-from rightly.metrics import METRICS
-from rightly.reporting.tables import IN_NATURAL_UNITS, heading_of
+from rightly.reporting import layout as layouts
+from rightly.reporting.formatting import BETTER, WORSE
+from rightly.reporting.layout import Cell, Column, Layout
 
-BETTER, WORSE, ALIKE, REFERENCE, WITHIN_NOISE = "▲", "▼", "·", "◆", "°"
+if TYPE_CHECKING:
+    from rightly.calibrators import Method
+    from rightly.evaluation.method_selection import MethodChoice
+    from rightly.evaluation.view_cost import ViewCost
+    from rightly.evaluation.view_selection import ViewRanking
+    from rightly.reporting.comparison import Comparison, Ranking
+    from rightly.reporting.evaluation_table import Evaluation
 
-
-def print_verdicts(
-    rows: Sequence[Result], console: Console, reference: str, bootstrap: Bootstrap
-) -> None:
-    """One table a test set, and below it what it shows, in words."""
-    for dataset in unique(row.dataset for row in rows):
-        here = [row for row in rows if row.dataset == dataset]
-        console.print(Text(dataset, style="bold"))
-        for table in _fitting(here, reference, console):
-            console.print(table)
-        for line in [*_floor(here, reference), *words(here, reference)]:
-            console.print(line, style="dim", markup=False, soft_wrap=not console.is_terminal)
-        console.print()
-    console.print(legend(reference, bootstrap), markup=False)
+UNBOUND = 100_000  # wider than any table
+STYLES = {BETTER: "bold", WORSE: "italic"}
 
 
-def legend(reference: str, bootstrap: Bootstrap) -> str:
-    """What the marks and numbers mean."""
-    return (
-        f"{BETTER} better and {WORSE} worse than {reference} ({REFERENCE}), {ALIKE} no detectable "
-        f"difference: paired bootstrap, {bootstrap.resamples} resamples, seed {bootstrap.seed}, "
-        f"Holm-corrected over methods, at {100 * SIGNIFICANT:.0f} %.\n"
-        "Beside each value its 95 % interval: where it would lie on another test set of this size. "
-        "Values times 100, but nll; binned errors have 25 bins."
-    )
+def show(console: Console, render: Callable[..., RenderableType], *arguments: Any) -> None:
+    """Prints what a render function makes of some arguments, as wide as the console allows."""
+    if console.is_terminal:
+        console.print(render(*arguments, width=console.width))
+        return
+    rendered = render(*arguments, width=None)
+    before = console.width
+    console.width = max(before, _natural_width(rendered))
+    try:
+        console.print(rendered)
+    finally:
+        console.width = before
 
 
-def verdict(row: Result, reference: Result | float) -> str:
-    """The mark of a value beside that of the reference."""
-    base = reference.value if isinstance(reference, Result) else reference
-    if math.isnan(row.p_holm):
-        return " "
-    if row.p_holm > SIGNIFICANT or row.value == base:
-        return ALIKE
-    lower = METRICS[row.metric].lower_is_better
-    return BETTER if (row.value < base) == lower else WORSE
+def render_comparison(
+    comparison: "Comparison", width: int | None, *, with_intervals: bool = True
+) -> Group:
+    """One table with all test sets, or one each; with intervals and tests where there are any."""
+    bootstrap = comparison.bootstrap if with_intervals else None
+    layout = layouts.lay_out_comparison(comparison.results, bootstrap)
+    return render_layout(layout, width, side_by_side=bootstrap is None)
 
 
-def words(rows: Sequence[Result], reference: str) -> list[str]:
-    """For each metric, how many are better, worse, or cannot be told from the reference."""
-    lines = []
-    for metric in unique(row.metric for row in rows):
-        marks = list(_marks([row for row in rows if row.metric == metric], reference).values())
-        parts = [
-            f"{marks.count(mark)} {said}"
-            for mark, said in ((BETTER, "better"), (WORSE, "worse"))
-            if mark in marks
-        ]
-        if marks and not parts:
-            lines.append(f"{metric}: no detectable difference between {reference} and any other")
-        elif marks:
-            if ALIKE in marks:
-                parts.append(f"{marks.count(ALIKE)} with no detectable difference")
-            lines.append(f"{metric}, beside {reference}: {', '.join(parts)}")
-    return lines
+def render_evaluation(evaluation: "Evaluation", width: int | None) -> Group:
+    """One table a test set: every metric before and after calibration, and the change."""
+    return render_layout(evaluation.lay_out(), width, side_by_side=False, stacks=True)
 
 
-def _marks(rows: Sequence[Result], reference: str) -> dict[str, str]:
-    """The mark of each calibrator but the reference, by its mean over seeds."""
-    means = _means(rows)
-    base = means.pop(reference, None)
-    if base is None:
-        return {}
-    marks = {name: verdict(row, base) for name, row in means.items()}
-    return {name: mark for name, mark in marks.items() if mark != " "}
-
-
-def _means(rows: Sequence[Result]) -> dict[str, Result]:
-    return {
-        name: found[0]._replace(value=float(np.mean([row.value for row in found])))
-        for name in unique(row.calibrator for row in rows)
-        if (found := [row for row in rows if row.calibrator == name])
-    }
-
-
-def _fitting(rows: Sequence[Result], reference: str, console: Console) -> list[Table]:
-    """All metrics in one table, or in as many as the terminal's width asks for."""
-    metrics = unique(row.metric for row in rows)
-    wide = _table(rows, metrics, reference)
-    unbound = console.options.update(max_width=10_000)
-    needed = console.measure(wide, options=unbound).maximum
-    if not console.is_terminal:
-        console.width = max(console.width, needed)  # a file or a pipe has no edge
-    for parts in range(1, len(metrics) + 1):
-        size = math.ceil(len(metrics) / parts)
-        tables = [
-            _table(rows, metrics[i : i + size], reference) for i in range(0, len(metrics), size)
-        ]
-        if all(console.measure(t, options=unbound).maximum <= console.width for t in tables):
-            break
-    return tables
-
-
-def _table(rows: Sequence[Result], metrics: Sequence[str], reference: str) -> Table:
-    table = Table(
-        box=None, header_style="bold", pad_edge=False, padding=(0, 1), collapse_padding=True
-    )
-    names = unique(row.calibrator for row in rows)
-    table.add_column("calibrator", no_wrap=True, min_width=max(map(len, names)))
-    columns = []
-    for metric in metrics:
-        found = [row for row in rows if row.metric == metric]
-        table.add_column(heading_of(metric), justify="right", no_wrap=True)
-        table.add_column("", no_wrap=True, style="dim")
-        columns.append((_means(found), found))
-    for name in names:
-        cells: list[Text] = []
-        for means, found in columns:
-            seeds = [row.value for row in found if row.calibrator == name]
-            cells += _pair(means[name], means[reference].value, seeds, name == reference)
-        table.add_row(name, *cells)
-    return table
-
-
-def _pair(row: Result, base: float, seeds: Sequence[float], is_reference: bool) -> list[Text]:
-    """The value with its mark, and its interval."""
-    if math.isnan(row.value):
-        return [Text("n/a  ", style="dim"), Text("")]
-    mark = REFERENCE if is_reference else verdict(row, base)
-    factor, digits = scale_of(row.metric)
-    text = f"{factor * row.value:.{digits}f}"
-    if len(seeds) > 1:
-        text += f" ±{factor * float(np.std(seeds)):.{digits}f}"
-    text += WITHIN_NOISE if row.value <= row.floor_high else " " * (row.metric == "ece")
-    style = {BETTER: "bold", WORSE: "italic"}.get(mark, "")
-    return [Text(f"{text} {mark}", style=style), Text(f"{span(row)} ")]
-
-
-def span(row: Result) -> str:
-    """The interval of a value, in the units it is printed in."""
-    if math.isnan(row.low):
-        return ""
-    factor, digits = scale_of(row.metric)
-    low, high = (f"{factor * end:.{digits - 1}f}" for end in (row.low, row.high))
-    return f"{low}–{high}" if row.low >= 0 else f"{low} to {high}"
-
-
-def scale_of(metric: str) -> tuple[int, int]:
-    """What a metric is multiplied by to be printed, and with how many digits."""
-    return (1, 3) if metric in IN_NATURAL_UNITS else (100, 2)
-
-
-def _floor(rows: Sequence[Result], reference: str) -> list[str]:
-    return [
-        f"ece noise floor: perfectly calibrated, {reference} would score {100 * row.floor:.2f} on "
-        f"average and below {100 * row.floor_high:.2f} 95 times in 100; {WITHIN_NOISE} marks "
-        "values within their own floor"
-        for row in rows
-        if row.calibrator == reference and not math.isnan(row.floor)
-    ][:1]
-
-
-def before_and_after(
-    before: Mapping[str, Result], after: Mapping[str, Result], differences: Mapping[str, Result]
-) -> Table:
-    """One row a metric: the classifier's own confidence, the calibrated one, and what changed."""
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
-    table.add_column("metric", no_wrap=True)
-    for name in ("before", "after", "change"):
-        table.add_column(name, justify="right", no_wrap=True)
-        table.add_column("", style="dim", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for name, row in after.items():
-        factor, digits = scale_of(name)
-        change, mark = differences[name], verdict(row, before[name])
-        said = {BETTER: f"{BETTER} better", WORSE: f"{WORSE} worse", " ": ""}
-        cells = [_plain(before[name]), span(before[name]), _plain(row), span(row)]
-        signed = " to ".join(f"{factor * end:+.{digits - 1}f}" for end in (change.low, change.high))
-        known = not math.isnan(change.value)
-        cells += [
-            f"{factor * change.value:+.{digits}f}" if known else "n/a",
-            signed if known else "",
-        ]
-        table.add_row(heading_of(name), *cells, said.get(mark, f"{ALIKE} no detectable difference"))
-    return table
-
-
-def _plain(row: Result) -> str:
-    factor, digits = scale_of(row.metric)
-    return "n/a" if math.isnan(row.value) else f"{factor * row.value:.{digits}f}"
-
-
-def rank_table(ranks_of_methods: Sequence[MethodRank]) -> Table:
+def render_ranking(ranking: "Ranking", width: int | None) -> Group:
     """Calibrators over several classifiers, best mean rank first."""
+    return render_layout(ranking.lay_out(), width)
+
+
+def render_views(ranking: "ViewRanking", width: int | None) -> Group:
+    """What each view gains alone, and what sets gain that grow by the best view."""
+    without = ranking.without
+    return Group(
+        _line(
+            f"Brier score of the confidence without views: {100 * without.brier:.3f}, log loss "
+            f"{without.log_loss:.4f}; on images left out of the fit.\n",
+            width,
+        ),
+        render_layout(layouts.lay_out_gains("one view", ranking.alone), width, stacks=True),
+        _line("\nSets that grow by the view that gains most:", width),
+        render_layout(
+            layouts.lay_out_gains("views", ranking.grown, is_grown=True), width, stacks=True
+        ),
+        _line("\nbrier and gains in %, gains over no views; intervals hold 95 %.", width, "dim"),
+    )
+
+
+def render_view_costs(costs: "Sequence[ViewCost]", width: int | None) -> Group:
+    """What budgets of forward passes buy."""
+    return render_layout(layouts.lay_out_view_costs(costs), width)
+
+
+def render_candidates(choice: "MethodChoice", width: int | None) -> Group:
+    """The candidates among which a method was selected, and why."""
+    return render_layout(layouts.lay_out_candidates(choice), width)
+
+
+def render_methods(methods: "Iterable[Method]", width: int | None) -> RenderableType:
+    """Name, group, inputs, paper and note of each; below each other where there is no room."""
+    records = list(methods)
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
-    table.add_column("calibrator", no_wrap=True)
-    table.add_column("mean rank", justify="right", no_wrap=True)
-    metrics = list(ranks_of_methods[0].mean)
-    for metric in metrics:
-        table.add_column(heading_of(metric), justify="right", no_wrap=True)
-    for one in ranks_of_methods:
-        cells = []
-        for metric in metrics:
-            factor, digits = scale_of(metric)
-            cell = f"{factor * one.mean[metric]:.{digits}f}"
-            if not math.isnan(one.spread[metric]):
-                cell += f" ±{factor * one.spread[metric]:.{digits}f}"
-            cells.append(cell)
-        table.add_row(one.calibrator, f"{one.mean_rank:.2f}", *cells)
+    for heading in ("name", "group", "needs", "paper", "note"):
+        table.add_column(heading, no_wrap=True)
+    for one in records:
+        fields = (_name_with_aliases(one), one.group, _describe_needs(one), one.paper, one.note)
+        table.add_row(*map(Text, fields))
+    if width is None or _natural_width(table) <= width:
+        return table
+    lines: list[RenderableType] = []
+    for one in records:
+        head = Text(_name_with_aliases(one), style="bold")
+        head.append(f"  {one.group}, needs {_describe_needs(one)}", style="not bold")
+        about = ": ".join(part for part in (one.paper, one.note) if part)
+        lines += [head, Padding(Text(about, style="dim"), (0, 0, 0, 2))]
+    return Group(*lines)
+
+
+def _name_with_aliases(method: "Method") -> str:
+    return f"{method.name} ({', '.join(method.aliases)})" if method.aliases else method.name
+
+
+def _describe_needs(method: "Method") -> str:
+    optional = "".join(f" ({use})" for use in method.uses)
+    return ", ".join(("logits", *method.needs)) + optional
+
+
+def render_layout(
+    layout: Layout, width: int | None, *, side_by_side: bool = True, stacks: bool = False
+) -> Group:
+    """A table of all groups if it may and fits; else one a group, split or folded to fit.
+
+    Where a table `stacks`, intervals stand below their values before columns are split.
+    """
+    parts: list[RenderableType] = []
+    wide = _draw_groups(layout)
+    if side_by_side and (width is None or _natural_width(wide) <= width):
+        parts.append(wide)
+    else:
+        for group in layout.groups:
+            parts += [Text(group, style="bold")] if group else []
+            parts += _fit(layout.select([group]), width, stacks)
+            parts += [_line(note, width, "dim") for note in layout.group_notes.get(group, ())]
+            parts += [Text("")] if group else []
+    if layout.notes and side_by_side:
+        parts.append(Text(""))
+    parts += [_line(note, width) for note in layout.notes]
+    return Group(*parts)
+
+
+def _draw_groups(layout: Layout) -> Group:
+    """One table; the names of groups stand in a line above, as Rich has no wider headings."""
+    if layout.groups == [""]:
+        return Group(_draw(layout, layout.columns))
+    names = max(len(name) for name in (layout.corner, *layout.names))
+    title, widths = Text(" " * names), []
+    for group in layout.groups:
+        columns = [column for column in layout.columns if column.group == group]
+        own = [_column_width(column) for column in columns]
+        own[-1] += max(0, len(group) - sum(own) - 2 * (len(own) - 1))
+        title.append("  " + group.ljust(sum(own) + 2 * (len(own) - 1)), style="bold")
+        widths += own
+    return Group(title, _draw(layout, layout.columns, widths))
+
+
+def _column_width(column: Column) -> int:
+    return max(len(column.heading), *(len(cell.text) for cell in column.cells))
+
+
+def _fit(layout: Layout, width: int | None, stacks: bool) -> list[Table]:
+    """All columns in one table, or in as many as the width asks for."""
+    for is_stacked in (False, True) if stacks else (False,):
+        table = _draw(layout, layout.columns, is_stacked=is_stacked)
+        if width is None or _natural_width(table) <= width:
+            return [table]
+    assert width is not None
+    for count in range(2, len(layout.columns) + 1):
+        size = math.ceil(len(layout.columns) / count)
+        starts = range(0, len(layout.columns), size)
+        tables = [_draw(layout, layout.columns[i : i + size], is_stacked=stacks) for i in starts]
+        if all(_natural_width(table) <= width for table in tables):
+            return tables
+    return [_draw(layout, [column], is_stacked=True, folds=True) for column in layout.columns]
+
+
+def _draw(
+    layout: Layout,
+    columns: Sequence[Column],
+    widths: Sequence[int] | None = None,
+    *,
+    is_stacked: bool = False,
+    folds: bool = False,
+) -> Table:
+    has_intervals = any(cell.interval for column in columns for cell in column.cells)
+    table = Table(
+        box=None,
+        header_style="bold",
+        pad_edge=False,
+        padding=(0, 1),
+        collapse_padding=has_intervals,
+    )
+    keep: dict[str, Any] = {"overflow": "fold"} if folds else {"no_wrap": True}
+    table.add_column(Text(layout.corner), **keep)
+    drawn: list[list[Text]] = []
+    for k, column in enumerate(columns):
+        least = None if widths is None else widths[k]
+        heading = Text(column.heading)
+        table.add_column(heading, justify="right", min_width=least, **keep)
+        values, intervals, words = _write_column(column)
+        if is_stacked:
+            values = [
+                Text("\n").join([value, interval]) if interval else value
+                for value, interval in zip(values, intervals, strict=True)
+            ]
+        drawn.append(values)
+        if any(intervals) and not is_stacked:
+            table.add_column("", style="dim", **keep)
+            drawn.append(intervals)
+        if any(words):
+            table.add_column("", overflow="fold", no_wrap=not is_stacked)
+            drawn.append(words)
+    for i, name in enumerate(layout.names):
+        table.add_row(Text(name), *(texts[i] for texts in drawn))
     return table
+
+
+def _write_column(column: Column) -> tuple[list[Text], list[Text], list[Text]]:
+    """Values with their marks, intervals, and marks that are words, for columns of their own."""
+    has_tests = any(cell.mark for cell in column.cells)
+    has_words = any(len(cell.mark) > 1 for cell in column.cells)
+    has_flags = any(cell.flag for cell in column.cells)
+
+    def write(cell: Cell) -> Text:
+        if cell.is_missing:
+            return Text("n/a  " if has_tests and not has_words else "n/a", style="dim")
+        text = cell.text + (cell.flag or " " * has_flags)
+        if has_tests and not has_words:
+            return Text(f"{text} {cell.mark or ' '}", style=STYLES.get(cell.mark, ""))
+        return Text(text, style="bold" if cell.is_best else "")
+
+    values = [write(cell) for cell in column.cells]
+    intervals = [Text(f"{cell.interval} " if cell.interval else "") for cell in column.cells]
+    words = [Text(cell.mark if has_words else "") for cell in column.cells]
+    return values, intervals, words
+
+
+def _line(text: str, width: int | None, style: str = "") -> Text:
+    """A paragraph, on one line where there is no edge."""
+    if width is None:
+        return Text(text, style=style, no_wrap=True, overflow="ignore")
+    return Text(text, style=style)
+
+
+def _natural_width(renderable: RenderableType) -> int:
+    console = Console(width=UNBOUND, file=io.StringIO())
+    return console.measure(renderable).maximum

@@ -1,21 +1,50 @@
-"""Figures. Each function draws what `rightly.metrics.curves` computes on an `ax` and returns it.
+"""Figures. Each `draw_` function draws what `rightly.metrics.curves` computes, returning its axes.
 
 Colours are told apart by people who are colour-blind, and lines also by dashes and markers, so
-that figures survive a grey printer. Needs matplotlib: pip install 'rightly[plots]'.
+that figures survive a grey printer. `draw_figure` draws a kind of figure from calibrators and test
+sets. Needs matplotlib: pip install 'rightly[plots]'; it is loaded when something is drawn.
 """
 
-from rightly.reporting.figures.calibration import confidence_histogram as confidence_histogram
-from rightly.reporting.figures.calibration import ks_curves as ks_curves
-from rightly.reporting.figures.calibration import reliability_diagram as reliability_diagram
-from rightly.reporting.figures.calibration import (
-    smooth_reliability_diagram as smooth_reliability_diagram,
-)
-from rightly.reporting.figures.ranking import correctness_roc as correctness_roc
-from rightly.reporting.figures.ranking import risk_coverage_curves as risk_coverage_curves
-from rightly.reporting.figures.studies import Bars as Bars
-from rightly.reporting.figures.studies import budget_curve as budget_curve
-from rightly.reporting.figures.studies import temperature_curves as temperature_curves
-from rightly.reporting.figures.studies import view_bars as view_bars
-from rightly.reporting.figures.style import FORMATS as FORMATS
-from rightly.reporting.figures.style import grid_of as grid_of
-from rightly.reporting.figures.style import save as save
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rightly.reporting.figures.calibration import draw_histogram as draw_histogram
+    from rightly.reporting.figures.calibration import draw_ks as draw_ks
+    from rightly.reporting.figures.calibration import draw_reliability as draw_reliability
+    from rightly.reporting.figures.calibration import (
+        draw_smooth_reliability as draw_smooth_reliability,
+    )
+    from rightly.reporting.figures.kinds import FIGURES as FIGURES
+    from rightly.reporting.figures.kinds import Figure as Figure
+    from rightly.reporting.figures.kinds import FigureData as FigureData
+    from rightly.reporting.figures.kinds import draw_figure as draw_figure
+    from rightly.reporting.figures.kinds import include_uncalibrated as include_uncalibrated
+    from rightly.reporting.figures.ranking import draw_risk_coverage as draw_risk_coverage
+    from rightly.reporting.figures.ranking import draw_roc as draw_roc
+    from rightly.reporting.figures.studies import Bars as Bars
+    from rightly.reporting.figures.studies import draw_bars as draw_bars
+    from rightly.reporting.figures.studies import draw_cost_curve as draw_cost_curve
+    from rightly.reporting.figures.studies import draw_temperature as draw_temperature
+    from rightly.reporting.figures.style import FORMATS as FORMATS
+    from rightly.reporting.figures.style import make_grid as make_grid
+    from rightly.reporting.figures.style import save as save
+
+_PLACES = {
+    "calibration": ("draw_histogram", "draw_ks", "draw_reliability", "draw_smooth_reliability"),
+    "kinds": ("FIGURES", "Figure", "FigureData", "draw_figure", "include_uncalibrated"),
+    "ranking": ("draw_risk_coverage", "draw_roc"),
+    "studies": ("Bars", "draw_bars", "draw_cost_curve", "draw_temperature"),
+    "style": ("FORMATS", "make_grid", "save"),
+}
+_MODULES = {name: module for module, names in _PLACES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(_MODULES)

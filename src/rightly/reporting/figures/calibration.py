@@ -5,18 +5,26 @@ from typing import Any
 import numpy as np
 
 from rightly.metrics.curves import Histogram, KsCurve, Reliability, SmoothReliability
-from rightly.reporting.figures.style import BLUE, GREY, VERMILION, axes, diagonal, styled
+from rightly.reporting.figures.style import (
+    BLUE,
+    GREY,
+    VERMILION,
+    draw_diagonal,
+    make_axes,
+    use_style,
+)
+from rightly.reporting.formatting import format_percent
 
 COUNTS = 0.16  # share of the height of a reliability diagram that shows how many samples
 
 
-def reliability_diagram(
+def draw_reliability(
     data: Reliability, ax: Any | None = None, title: str = "", note: str = ""
 ) -> Any:
     """Accuracy against confidence in bins, with intervals, and below how many samples each has."""
-    with styled():
-        ax = axes(ax, height=3.25)
-        diagonal(ax)
+    with use_style():
+        ax = make_axes(ax, height=3.25)
+        draw_diagonal(ax)
         held = data.count > 0
         x, y = data.confidence[held], data.accuracy[held]
         spread = np.maximum([y - data.low[held], data.high[held] - y], 0)
@@ -36,13 +44,13 @@ def reliability_diagram(
     return ax
 
 
-def smooth_reliability_diagram(
+def draw_smooth_reliability(
     data: SmoothReliability, ax: Any | None = None, title: str = "", note: str = ""
 ) -> Any:
     """Accuracy as a smooth function of confidence, with a band, and below where samples lie."""
-    with styled():
-        ax = axes(ax, height=3.25)
-        diagonal(ax)
+    with use_style():
+        ax = make_axes(ax, height=3.25)
+        draw_diagonal(ax)
         ax.fill_between(data.confidence, data.low, data.high, color=BLUE, alpha=0.22, linewidth=0)
         ax.plot(data.confidence, data.accuracy, color=BLUE)
         _unit_square(ax, title, note)
@@ -81,10 +89,10 @@ def _unit_square(ax: Any, title: str, note: str) -> None:
         ax.text(0.04, 0.96, note, transform=ax.transAxes, va="top", fontsize=8)
 
 
-def confidence_histogram(data: Histogram, ax: Any | None = None, title: str = "") -> Any:
+def draw_histogram(data: Histogram, ax: Any | None = None, title: str = "") -> Any:
     """How sure the classifier is when right, and, downwards, when wrong, in % of each."""
-    with styled():
-        ax = axes(ax, height=2.4)
+    with use_style():
+        ax = make_axes(ax, height=2.4)
         width = np.diff(data.edges)
         right, wrong = int(data.right.sum()), int(data.wrong.sum())
         up, down = 100 * data.right / max(1, right), -100 * data.wrong / max(1, wrong)
@@ -106,10 +114,10 @@ def confidence_histogram(data: Histogram, ax: Any | None = None, title: str = ""
     return ax
 
 
-def ks_curves(data: KsCurve, ax: Any | None = None, title: str = "") -> Any:
+def draw_ks(data: KsCurve, ax: Any | None = None, title: str = "") -> Any:
     """Cumulative confidence and accuracy; their largest distance is the KS error."""
-    with styled():
-        ax = axes(ax)
+    with use_style():
+        ax = make_axes(ax)
         ax.plot(
             data.share,
             data.confidence,
@@ -120,7 +128,7 @@ def ks_curves(data: KsCurve, ax: Any | None = None, title: str = "") -> Any:
         ax.plot(data.share, data.accuracy, color=BLUE, label="accuracy")
         ends = [np.interp(data.at, data.share, y) for y in (data.confidence, data.accuracy)]
         ax.plot([data.at, data.at], ends, color="black", linewidth=1.6, solid_capstyle="butt")
-        note = f"KS {100 * data.ks:.1f} %"
+        note = f"KS {format_percent(data.ks)} %"
         ax.text(0.97, 0.05, note, transform=ax.transAxes, ha="right", fontsize=8)
         ax.set(xlim=(0, 1), xlabel="least confident share")
         ax.set(ylim=(0, None), ylabel="cumulative mean", title=title)

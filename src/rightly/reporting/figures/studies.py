@@ -8,21 +8,29 @@ import numpy as np
 from jaxtyping import Float
 
 from rightly.metrics.curves import TemperatureBand
-from rightly.reporting.figures.style import BLUE, GREY, SKY, VERMILION, axes, looks, styled
+from rightly.reporting.figures.style import (
+    BLUE,
+    GREY,
+    SKY,
+    VERMILION,
+    line_styles,
+    make_axes,
+    use_style,
+)
 
 
-def temperature_curves(
+def draw_temperature(
     data: Mapping[str, TemperatureBand], ax: Any | None = None, title: str = ""
 ) -> Any:
     """Median temperature against raw confidence; the band holds the middle four fifths."""
-    with styled():
-        ax = axes(ax)
+    with use_style():
+        ax = make_axes(ax)
         ax.axhline(1, color=GREY, linewidth=0.8, linestyle=(0, (2, 2)))
-        for (name, band), look in zip(data.items(), looks(), strict=False):
+        for (name, band), style in zip(data.items(), line_styles(), strict=False):
             ax.fill_between(
-                band.confidence, band.low, band.high, color=look["color"], alpha=0.18, linewidth=0
+                band.confidence, band.low, band.high, color=style["color"], alpha=0.18, linewidth=0
             )
-            ax.plot(band.confidence, band.median, label=name, markevery=3, **look)
+            ax.plot(band.confidence, band.median, label=name, markevery=3, **style)
         ax.set(xlabel="raw confidence", ylabel="temperature", title=title, ylim=(0, None))
         ax.legend(loc="best")
     return ax
@@ -38,10 +46,10 @@ class Bars:
     high: Float[np.ndarray, " bars"]
 
 
-def view_bars(data: Bars, ax: Any | None = None, title: str = "", label: str = "") -> Any:
+def draw_bars(data: Bars, ax: Any | None = None, title: str = "", label: str = "") -> Any:
     """One bar for each choice of views, with intervals, from 0: no change."""
-    with styled():
-        ax = axes(ax, height=0.6 + 0.22 * len(data.names))
+    with use_style():
+        ax = make_axes(ax, height=0.6 + 0.22 * len(data.names))
         at = np.arange(len(data.names))[::-1]
         ax.barh(at, data.value, 0.68, color=SKY)
         spread = np.maximum([data.value - data.low, data.high - data.value], 0)
@@ -55,7 +63,7 @@ def view_bars(data: Bars, ax: Any | None = None, title: str = "", label: str = "
     return ax
 
 
-def budget_curve(
+def draw_cost_curve(
     cost: Float[np.ndarray, " points"],
     value: Float[np.ndarray, " points"],
     low: Float[np.ndarray, " points"],
@@ -65,8 +73,8 @@ def budget_curve(
     label: str = "",
 ) -> Any:
     """A metric against what it costs, in forward passes a sample; the line is the cheapest."""
-    with styled():
-        ax = axes(ax, height=2.2)
+    with use_style():
+        ax = make_axes(ax, height=2.2)
         spread = np.maximum([value - low, high - value], 0)
         ax.errorbar(cost, value, yerr=spread, color=BLUE, marker="o", elinewidth=0.9, capsize=2)
         ax.axhline(value[0], color=VERMILION, linewidth=0.8, linestyle=(0, (2, 2)))

@@ -1,4 +1,4 @@
-"""How figures look: sizes for a column of print, colours for every eye, text that stays text."""
+"""How figures style: sizes for a column of print, colours for every eye, text that stays text."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,14 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from rightly.atomic_write import write_atomically
+from rightly.optional import require
 
-try:
-    import matplotlib
-    from matplotlib.figure import Figure
-except ImportError as error:
-    raise ImportError(
-        "figures need the package matplotlib: pip install 'rightly[plots]'"
-    ) from error
+matplotlib = require("matplotlib", "plots")
+Figure = require("matplotlib.figure", "plots").Figure
 
 # Okabe & Ito (2008), without the yellow that vanishes on white.
 BLACK, BLUE, VERMILION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"
@@ -51,45 +47,45 @@ STYLE: dict[Any, Any] = {
 
 
 @contextmanager
-def styled() -> Iterator[None]:
+def use_style() -> Iterator[None]:
     """Draws in this style and leaves that of the caller as it was."""
     with matplotlib.rc_context(STYLE):
         yield
 
 
-def axes(ax: Any | None, width: float = COLUMN, height: float = 2.6) -> Any:
+def make_axes(ax: Any | None, width: float = COLUMN, height: float = 2.6) -> Any:
     """The axes given, or new ones in a figure of their own."""
     if ax is not None:
         return ax
     return Figure(figsize=(width, height), layout="constrained").subplots()
 
 
-def grid_of(rows: int, columns: int, height: float | None = None) -> Any:
+def make_grid(rows: int, columns: int, height: float | None = None) -> Any:
     """Axes in rows and columns of one figure: one or two fill columns of print, three a page."""
-    with styled():
+    with use_style():
         each = COLUMN if columns < 3 else PAGE / 3
         figure = Figure(figsize=(each * columns, (height or each) * rows), layout="constrained")
         return figure.subplots(rows, columns, squeeze=False)
 
 
-def looks() -> Iterator[dict[str, Any]]:
+def line_styles() -> Iterator[dict[str, Any]]:
     """Colour, dashes and marker of one line after another."""
     for colour, dash, marker in zip(cycle(COLOURS), cycle(DASHES), cycle(MARKERS), strict=False):
         yield {"color": colour, "linestyle": dash, "marker": marker}
 
 
-def diagonal(ax: Any) -> None:
+def draw_diagonal(ax: Any) -> None:
     """Where confidence equals accuracy."""
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
 
 
 def save(ax: Any, path: Path) -> None:
-    """Writes the figure of some axes as .pdf, .svg or .png, by the ending of the name."""
+    """Writes the figure of some axes as .pdf, .svg or .png, by the ending of the path."""
     kind = path.suffix.lower()
     if kind not in FORMATS:
-        raise ValueError(f"a figure's name must end in {', '.join(FORMATS)}, got {path.name!r}")
+        raise ValueError(f"path must end in {', '.join(FORMATS)}, got {path.name!r}")
     undated = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}, ".png": {}}[kind]
-    with styled():
+    with use_style():
         write_atomically(
             path,
             lambda part: ax.figure.savefig(part, format=kind[1:], metadata=undated, dpi=200),

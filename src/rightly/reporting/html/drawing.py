@@ -25,11 +25,11 @@ class Frame:
         share = value / self.top_value
         return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
 
-    def path(self, x: np.ndarray, y: np.ndarray) -> str:
+    def draw_path(self, x: np.ndarray, y: np.ndarray) -> str:
         points = (f"{self.x(a)},{self.y(b)}" for a, b in zip(x.tolist(), y.tolist(), strict=True))
         return "M" + "L".join(points)
 
-    def axes(self, across: str, up: str, ticks: Sequence[float]) -> str:
+    def draw_axes(self, across: str, up: str, ticks: Sequence[float]) -> str:
         parts = []
         for share in (0.0, 0.25, 0.5, 0.75, 1.0):
             parts.append(
@@ -61,54 +61,55 @@ class Frame:
         return "".join(parts)
 
 
-def reliability(title: str, before: SmoothReliability, after: SmoothReliability) -> str:
+def draw_reliability(title: str, before: SmoothReliability, after: SmoothReliability) -> str:
     """Accuracy against confidence, before and after, with bands."""
     frame = Frame()
-    parts = [frame.axes("confidence, %", "right, %", (0.0, 0.25, 0.5, 0.75, 1.0))]
+    parts = [frame.draw_axes("confidence, %", "right, %", (0.0, 0.25, 0.5, 0.75, 1.0))]
     parts.append(
         f'<path class="diagonal" d="M{frame.x(0.0)},{frame.y(0.0)}L{frame.x(1.0)},{frame.y(1.0)}"/>'
     )
     for data, name in ((before, "before"), (after, "after")):
-        some = _thinned(len(data.confidence), 80)
-        if not len(some):
+        kept = _thin(len(data.confidence), 80)
+        if not len(kept):
             continue
-        x = data.confidence[some]
-        edge = frame.path(np.append(x, x[::-1]), np.append(data.low[some], data.high[some][::-1]))
+        x = data.confidence[kept]
+        edge = frame.draw_path(
+            np.append(x, x[::-1]), np.append(data.low[kept], data.high[kept][::-1])
+        )
         parts.append(f'<path class="band {name}" d="{edge}Z"/>')
-        parts.append(f'<path class="line {name}" d="{frame.path(x, data.accuracy[some])}"/>')
-    return _svg(f"Reliability on {title}", parts)
+        parts.append(f'<path class="line {name}" d="{frame.draw_path(x, data.accuracy[kept])}"/>')
+    return _wrap_svg(f"Reliability on {title}", parts)
 
 
-def risk_coverage(key: int, title: str, before: RiskCoverage, after: RiskCoverage) -> str:
+def draw_risk_coverage(key: int, title: str, before: RiskCoverage, after: RiskCoverage) -> str:
     """Share wrong among accepted predictions against the share accepted; dots follow the slider."""
     top = max(float(x.risk[x.coverage >= 0.02].max()) for x in (before, after))
-    frame = Frame(_above(top))
+    frame = Frame(_round_up(top))
     ticks = [frame.top_value * k / 4 for k in range(5)]
-    parts = [frame.axes("accepted, %", "wrong among them, %", ticks)]
+    parts = [frame.draw_axes("accepted, %", "wrong among them, %", ticks)]
     for data, name in ((before, "before"), (after, "after")):
         kept = np.flatnonzero(data.coverage >= 0.02)
-        some = kept[_thinned(len(kept), 120)]
-        parts.append(
-            f'<path class="line {name}" d="{frame.path(data.coverage[some], data.risk[some])}"/>'
-        )
+        kept = kept[_thin(len(kept), 120)]
+        line = frame.draw_path(data.coverage[kept], data.risk[kept])
+        parts.append(f'<path class="line {name}" d="{line}"/>')
     for name in ("before", "after"):
         parts.append(f'<circle class="dot {name}" data-set="{key}" data-when="{name}" r="5"/>')
     scale = f'data-top="{frame.top_value}"'
-    return _svg(f"Risk and coverage on {title}", parts, scale)
+    return _wrap_svg(f"Risk and coverage on {title}", parts, scale)
 
 
-def _above(value: float) -> float:
+def _round_up(value: float) -> float:
     """A round number that is not less."""
     return next(
         x for x in (0.02, 0.04, 0.08, 0.12, 0.2, 0.4, 0.6, 0.8, 1.0) if x >= min(value, 1.0)
     )
 
 
-def _thinned(n: int, most: int) -> np.ndarray:
+def _thin(n: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int)) if n else np.arange(0)
 
 
-def _svg(label: str, parts: Sequence[str], more: str = "") -> str:
+def _wrap_svg(label: str, parts: Sequence[str], more: str = "") -> str:
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}" {more}>'
         f"{''.join(parts)}</svg>"

@@ -1,116 +1,216 @@
-"""The page itself: everything a template needs, and the file it becomes."""
+"""The report: from data to a page, and the page itself."""
 
 import json
-import math
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from rightly.atomic_write import write_atomically
-from rightly.evaluation.results import SIGNIFICANT, Result, unique
+from rightly.calibrators import CALIBRATORS, FittedCalibrator
+from rightly.evaluation.data_sets import TestSets, load_data_set, load_test_sets
+from rightly.evaluation.measurement import Progress, compare_methods
+from rightly.evaluation.method_selection import resolve_methods
+from rightly.evaluation.results import Bootstrap, Result, unique
 from rightly.metrics import METRICS, curves
-from rightly.reporting.html import drawing
-from rightly.reporting.html.study import Study, TestSet, accepted, class_lines
-from rightly.reporting.html.verdict import SURE, WORDS, summary, verdict
+from rightly.optional import require
+from rightly.reporting import formatting
+from rightly.reporting.comparison import Comparison
+from rightly.reporting.evaluation_table import Evaluation, evaluate_sets, open_calibrator
+from rightly.reporting.html import drawing, study, summary
+from rightly.reporting.html.study import Pictures, Provenance, Study, StudySet
 
-SHOWN = ("ece", "brier", "ks", "auroc", "aurc")
-MEANING = {
-    "ece": "mean distance between confidence and accuracy, in 25 bins",
-    "brier": "mean squared distance between confidence and being right",
-    "ks": "largest gap between summed confidence and summed accuracy",
-    "auroc": "chance that a right prediction is more confident than a wrong one",
-    "aurc": "mean error rate when only the most confident are accepted",
-}
-MARKS = {"better": "▲ better", "worse": "▼ worse", "same": "· no detectable difference", "": ""}
+METHODS = ("uncalibrated", "temperature_scaling", "ensemble_temperature_scaling", "spline")
+METHOD = "correctness_logistic"
+PAGE_METRICS = ("ece", "brier", "ks", "auroc", "aurc")
 
 
-def write(path: Path, study: Study) -> None:
-    """Writes the report as one HTML file."""
-    text = render(study)
-    write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
+@dataclass(frozen=True, eq=False, repr=False)
+class Report:
+    """One HTML page, and the results that it shows."""
+
+    html: str
+    evaluation: Evaluation
+    comparison: Comparison | None = None
+    path: Path | None = None  # where it was written
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page as one HTML file that needs nothing else."""
+        write_atomically(Path(path), lambda part: part.write_text(self.html, encoding="utf-8"))
+
+    def _repr_html_(self) -> str:
+        source = escape(self.html, quote=True)
+        return f'<iframe srcdoc="{source}" width="100%" height="800"></iframe>'
+
+    def __repr__(self) -> str:
+        place = "not saved" if self.path is None else f"in {self.path}"
+        title, names = self.evaluation.calibrator.title, ", ".join(self.evaluation.sets)
+        return f"<Report: {title} on {names}, {place}>"
 
 
-def render(study: Study) -> str:
-    """The report as HTML."""
-    try:
-        import jinja2
-        from markupsafe import Markup
-    except ImportError as error:
-        raise ImportError(
-            "a report needs the package jinja2: pip install 'rightly[report]'"
-        ) from error
+def report(
+    tests: Mapping[str, Any],
+    *,
+    cal: Any = None,
+    calibrator: Any = None,
+    out: str | os.PathLike[str] | None = None,
+    methods: str | Sequence[str] | None = METHODS,
+    method: str = METHOD,
+    metrics: Sequence[str] = PAGE_METRICS,
+    images: Any = None,
+    title: str = "this classifier",
+    bootstrap: Bootstrap | None = None,
+    progress: Progress | None = None,
+    command: str = "",
+) -> Report:
+    """Makes a page about a fitted or saved `calibrator`, or about `method` fitted on `cal`.
+
+    With `cal`, it is compared with `methods`; without, `calibrator` stands alone. `images` is the
+    folder, or the images, that the test sets were collected from, to show mistakes. The page is
+    written to `out` where it is given.
+    """
+    if cal is None and calibrator is None:
+        raise ValueError("report needs cal, to fit a method on, or calibrator: give one of them")
+    measured = unique([*(METRICS.find(name).name for name in metrics), *summary.TESTED])
+    fitted = None if calibrator is None else open_calibrator(calibrator)
+    loaded = load_test_sets(tests)
+    pictures = None if images is None else Pictures.open(images, tests)
+    asked = bootstrap or Bootstrap()
+    comparison = None
+    if cal is not None:
+        comparison = _compare_with(
+            fitted or CALIBRATORS.find(method).name, methods, cal, loaded, measured, asked, progress
+        )
+        fitted = fitted or open_calibrator(comparison.calibrators[CALIBRATORS.find(method).name])
+    assert fitted is not None
+    evaluation = evaluate_sets(fitted, loaded, measured, asked)
+    resolved = evaluation.bootstrap if comparison is None else comparison.bootstrap
+    assert resolved is not None
+    sources = [cal, calibrator, *tests.values()]
+    shown = Study(
+        title=title,
+        method=fitted.title,
+        calibration_count=fitted.calibrator.sample_count or 0,
+        sets=study.build_sets(evaluation, pictures),
+        metrics=measured,
+        provenance=Provenance(
+            command, study.read_versions(), study.digest_files(sources), 0, resolved
+        ),
+        comparison=() if comparison is None else comparison.results,
+        reference=resolved.reference or "",
+        view_names=fitted.view_names,
+        class_names=fitted.class_names,
+        notes=_note_pictures(evaluation, pictures),
+    )
+    made = Report(render(shown), evaluation, comparison, None if out is None else Path(out))
+    if out is not None:
+        made.save(out)
+    return made
+
+
+def _compare_with(
+    reported: FittedCalibrator | str,
+    methods: str | Sequence[str] | None,
+    cal: Any,
+    tests: TestSets,
+    metrics: Sequence[str],
+    bootstrap: Bootstrap,
+    progress: Progress | None,
+) -> Comparison:
+    """The calibrator that a report is about, last, beside methods fitted on calibration data."""
+    data = load_data_set(cal, argument="cal")
+    title = reported if isinstance(reported, str) else reported.title
+    names, skipped = resolve_methods(methods, data, tests)
+    names = [name for name in names if name != title]
+    others = {} if isinstance(reported, str) else {title: reported}
+    names += [] if others else [title]
+    results, calibrators = compare_methods(
+        data, tests, names, metrics, 1, bootstrap, progress, others
+    )
+    resolved = bootstrap.resolve([*names, *others])
+    return Comparison(results, resolved, skipped, calibrators, data, tests)
+
+
+def _note_pictures(evaluation: Evaluation, pictures: Pictures | None) -> tuple[str, ...]:
+    sets = [test for test, _ in evaluation.tests.values()]
+    is_shifted = any(test.shift is not None and bool(test.shift.any()) for test in sets)
+    return (study.UNSHIFTED_PICTURES,) if pictures is not None and is_shifted else ()
+
+
+def render(shown: Study) -> str:
+    """A study as HTML."""
+    jinja2, markup = require("jinja2", "report"), require("markupsafe", "report").Markup
     folder = files("rightly.reporting") / "html"
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(percent=_percent, value=_value, span=_span, signed=_signed)
-    verdicts = [verdict(one) for one in study.sets]
+    environment.filters.update(
+        percent=formatting.format_percent,
+        value=formatting.format_value,
+        interval=formatting.format_interval,
+        change=formatting.format_change,
+        change_interval=formatting.format_change_interval,
+    )
+    summaries = [summary.summarise_set(one) for one in shown.sets]
     template = environment.from_string((folder / "page.html").read_text(encoding="utf-8"))
     return template.render(
-        study=study,
-        summary=summary(verdicts),
-        verdicts=verdicts,
-        words=WORDS,
-        sure=SURE,
-        metrics=SHOWN,
-        meaning=MEANING,
-        heading=_heading,
-        mark=lambda change: MARKS[_outcome(change)],
+        study=shown,
+        summary=summary.summarise_all(summaries),
+        summaries=summaries,
+        words=summary.WORDS,
+        confident=summary.CONFIDENT,
+        metrics=METRICS,
+        heading=formatting.format_title,
+        units=formatting.format_units(shown.metrics),
+        describe=lambda change: formatting.describe_mark(formatting.mark_change(change)),
         figures=[
-            {kind: Markup(drawn) for kind, drawn in _figures(i, one).items()}
-            for i, one in enumerate(study.sets)
+            {kind: markup(drawn) for kind, drawn in _draw_figures(i, one).items()}
+            for i, one in enumerate(shown.sets)
         ],
-        classes=[class_lines(study, one) for one in study.sets],
-        comparison=_comparison(study),
-        cost=_cost(study),
-        data=Markup(_data(study)),
-        style=Markup((folder / "page.css").read_text(encoding="utf-8")),
-        script=Markup((folder / "page.js").read_text(encoding="utf-8")),
+        classes=[summary.summarise_classes(shown, one) for one in shown.sets],
+        comparison=_lay_out_comparison(shown),
+        cost=_compute_cost(shown),
+        data=markup(_write_slider_data(shown)),
+        style=markup((folder / "page.css").read_text(encoding="utf-8")),
+        script=markup((folder / "page.js").read_text(encoding="utf-8")),
     )
 
 
-def _figures(key: int, one: TestSet) -> dict[str, str]:
+def _draw_figures(key: int, one: StudySet) -> dict[str, str]:
     smooth = [curves.smooth_reliability(c, one.correct) for c in (one.before, one.after)]
     risk = [curves.risk_coverage(c, one.correct) for c in (one.before, one.after)]
     return {
-        "reliability": drawing.reliability(one.name, *smooth),
-        "risk": drawing.risk_coverage(key, one.name, *risk),
+        "reliability": drawing.draw_reliability(one.name, *smooth),
+        "risk": drawing.draw_risk_coverage(key, one.name, *risk),
     }
 
 
-def _data(study: Study) -> str:
+def _write_slider_data(shown: Study) -> str:
     """What the slider reads; no user text, so that nothing in it can end the script."""
-    found = []
-    for one in study.sets:
-        counts = {
-            when: accepted(confidence, one.correct)
-            for when, confidence in (("before", one.before), ("after", one.after))
-        }
-        found.append(
-            {
-                "n": len(one.labels),
-                **{
-                    when: {"count": x.count.tolist(), "right": x.right.tolist()}
-                    for when, x in counts.items()
-                },
-            }
-        )
-    return json.dumps(found, separators=(",", ":"))
+    sets: list[dict[str, Any]] = []
+    for one in shown.sets:
+        sets.append({"n": len(one.labels)})
+        for when, confidence in (("before", one.before), ("after", one.after)):
+            counts = summary.count_accepted(confidence, one.correct)
+            sets[-1][when] = {"count": counts.count.tolist(), "right": counts.right.tolist()}
+    return json.dumps(sets, separators=(",", ":"))
 
 
-def _comparison(study: Study) -> list[dict[str, Any]]:
+def _lay_out_comparison(shown: Study) -> list[dict[str, Any]]:
     """One table a test set: a line a calibrator, a cell a metric."""
     tables = []
-    for dataset in unique(row.dataset for row in study.comparison):
-        here = [row for row in study.comparison if row.dataset == dataset and row.seed == 0]
+    for dataset in unique(row.dataset for row in shown.comparison):
+        here = [row for row in shown.comparison if row.dataset == dataset and row.seed == 0]
         metrics = unique(row.metric for row in here)
         cells = {(row.calibrator, row.metric): row for row in here}
         lines = [
             {
                 "name": name,
                 "cells": [
-                    (cells[name, m], _against(cells[name, m], cells[study.reference, m]))
+                    (cells[name, m], _mark(cells[name, m], cells[shown.reference, m]))
                     for m in metrics
                 ],
             }
@@ -120,62 +220,20 @@ def _comparison(study: Study) -> list[dict[str, Any]]:
     return tables
 
 
-def _against(row: Result, base: Result) -> str:
+def _mark(row: Result, base: Result) -> str:
     if row.calibrator == base.calibrator:
-        return "◆"
-    change = row._replace(value=row.value - base.value, p=row.p_holm)
-    return MARKS[_outcome(change)][:1]
+        return formatting.REFERENCE
+    return formatting.mark_result(row, base.value)
 
 
-def _outcome(change: Result) -> str:
-    """What a difference means, by its p value and the metric's direction."""
-    lower = METRICS[change.metric].lower_is_better
-    if math.isnan(change.p) or lower is None:
-        return ""
-    if change.p > SIGNIFICANT or change.value == 0:
-        return "same"
-    return "better" if (change.value < 0) == lower else "worse"
-
-
-def _cost(study: Study) -> dict[str, Any]:
+def _compute_cost(shown: Study) -> dict[str, Any]:
     """Forward passes, and what they buy beside the reference."""
+    rows = {row[:3]: row for row in shown.comparison if row.seed == 0}
     lines = []
-    for one in study.sets:
-        rows = {
-            (row.calibrator, row.metric): row
-            for row in study.comparison
-            if row.dataset == one.name and row.seed == 0
-        }
-        for name in ("brier", "auroc"):
-            row, base = rows.get((study.method, name)), rows.get((study.reference, name))
-            if row is not None and base is not None and study.method != study.reference:
-                lines.append((one.name, name, base, row, _against(row, base)))
-    return {"passes": 1 + len(study.view_names), "lines": lines}
-
-
-def _heading(name: str) -> str:
-    lower = METRICS[name].lower_is_better
-    return name + ("" if lower is None else " ↓" if lower else " ↑")
-
-
-def _percent(share: float, digits: int = 1) -> str:
-    return "–" if math.isnan(share) else f"{100 * share:.{digits}f}"
-
-
-def _scaled(row: Result, ends: Sequence[float], form: str, sign: str = "") -> list[str]:
-    factor = 1 if row.metric == "nll" else 100
-    return [format(factor * end, f"{sign}z{form}") for end in ends]  # z: no minus before zero
-
-
-def _value(row: Result) -> str:
-    return "n/a" if math.isnan(row.value) else _scaled(row, [row.value], ".2f")[0]
-
-
-def _span(row: Result, digits: int = 1) -> str:
-    if math.isnan(row.low):
-        return ""
-    return " to ".join(_scaled(row, [row.low, row.high], f".{digits}f"))
-
-
-def _signed(row: Result) -> str:
-    return "n/a" if math.isnan(row.value) else _scaled(row, [row.value], ".2f", "+")[0]
+    for one in shown.sets:
+        for metric in ("brier", "auroc"):
+            row = rows.get((shown.method, one.name, metric))
+            base = rows.get((shown.reference, one.name, metric))
+            if row is not None and base is not None and shown.method != shown.reference:
+                lines.append((one.name, metric, base, row, _mark(row, base)))
+    return {"passes": 1 + len(shown.view_names), "lines": lines}

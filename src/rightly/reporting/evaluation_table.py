@@ -1,0 +1,127 @@
+"""One fitted calibrator on some test sets: every metric before and after."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
+from rightly.evaluation.data_sets import TestSets, load_test_sets
+from rightly.evaluation.measurement import BeforeAfter, measure_before_and_after
+from rightly.evaluation.results import RESAMPLES, Bootstrap, Result
+from rightly.reporting.formatting import format_percent, format_units
+from rightly.reporting.layout import Layout, lay_out_evaluation
+from rightly.reporting.result_table import FilePath, ResultTable, count, describe_bootstrap
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(ResultTable[Result]):
+    """Results of the classifier's own confidence, of the calibrated one, and their change."""
+
+    kind = "evaluation"
+
+    sets: Mapping[str, BeforeAfter]
+    calibrator: FittedCalibrator
+    tests: TestSets
+    accuracy: Mapping[str, float]  # by test set
+    bootstrap: Bootstrap | None = field(default=None)
+
+    @property
+    def rows(self) -> Sequence[Result]:
+        return [
+            result for one in self.sets.values() for results in one for result in results.values()
+        ]
+
+    def to_records(self) -> list[dict[str, Any]]:
+        return [row._asdict() for row in self.rows]
+
+    def describe(self) -> dict[str, Any]:
+        samples = {name: len(test) for name, (test, _) in self.tests.items()}
+        return {
+            "calibrator": self.calibrator.title,
+            "samples": samples,
+            "accuracy": dict(self.accuracy),
+            **describe_bootstrap(self.bootstrap),
+        }
+
+    def lay_out(self) -> Layout:
+        metrics = list(next(iter(self.sets.values())).after)
+        notes = [
+            f"Values {format_units(metrics)}; ↓ lower is better, ↑ higher is better; binned errors "
+            "have 25 bins."
+        ]
+        if self.bootstrap is not None:
+            notes.append(
+                f"Beside each value its 95 % interval ({self.bootstrap.resamples} resamples, seed "
+                f"{self.bootstrap.seed}); changes are paired, each tested alone at 5 %."
+            )
+        sets = {
+            f"{self.calibrator.title} on {name}: {count(len(self.tests[name][0]), 'sample')}, "
+            f"accuracy {format_percent(self.accuracy[name])} %": one
+            for name, one in self.sets.items()
+        }
+        return lay_out_evaluation(sets, notes)
+
+    def plot(self, kind: str = "reliability", **options: Any) -> Any:
+        """Draws one of `rightly.reporting.figures.FIGURES`, with the uncalibrated confidence.
+
+        `options` are fields of FigureData: metric, bins, cal, method, resamples, seed.
+        """
+        from rightly.reporting.figures.kinds import FigureData, draw_figure, include_uncalibrated
+
+        calibrators = include_uncalibrated({self.calibrator.title: self.calibrator}, self.tests)
+        after = [
+            row for one in self.sets.values() for row in (*one.before.values(), *one.after.values())
+        ]
+        data = FigureData(self.tests, calibrators, results=after, **options)
+        return draw_figure(kind, data)
+
+    def __repr__(self) -> str:
+        metrics = next(iter(self.sets.values())).after
+        size = f"{count(self.sets, 'test set')}, {count(metrics, 'metric')}"
+        tests = "" if self.bootstrap is None else ", with intervals"
+        return f"<Evaluation: {self.calibrator.title} on {size}{tests}>"
+
+
+def evaluate(
+    calibrator: FilePath | AnyCalibrator,
+    tests: Mapping[str, Any],
+    *,
+    metrics: Sequence[str] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Evaluation:
+    """Measures a fitted calibrator, or a saved one by its path, before and after on test sets.
+
+    A data set is a path or (predictions, labels); one with shifted rows makes several test sets.
+    Without `metrics`, all. With a `Bootstrap`, values have intervals and changes paired tests.
+    """
+    fitted = open_calibrator(calibrator)
+    return evaluate_sets(fitted, load_test_sets(tests, fitted.view_names), metrics, bootstrap)
+
+
+def evaluate_sets(
+    fitted: FittedCalibrator,
+    tests: TestSets,
+    metrics: Sequence[str] | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Evaluation:
+    """The same for test sets that are loaded."""
+    selected = {
+        name: (fitted.select_views(predictions), labels)
+        for name, (predictions, labels) in tests.items()
+    }
+    sets, accuracy = {}, {}
+    for name, (predictions, labels) in selected.items():
+        sets[name] = measure_before_and_after(fitted, name, predictions, labels, metrics, bootstrap)
+        accuracy[name] = float((fitted.classes(predictions) == labels).double().mean())
+    resolved = None
+    if bootstrap is not None:
+        resolved = Bootstrap(bootstrap.resamples or RESAMPLES, bootstrap.seed)
+    return Evaluation(sets, fitted, selected, accuracy, resolved)
+
+
+def open_calibrator(calibrator: Any) -> FittedCalibrator:
+    """A calibrator that is fitted or saved, with a place for threshold and record."""
+    if isinstance(calibrator, str | os.PathLike):
+        return load_calibrator(calibrator)
+    return as_fitted(calibrator)

@@ -1,0 +1,151 @@
+"""Figures of values with intervals: what views change, what passes buy, what was compared."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rightly.evaluation.results import average_seeds, unique
+from rightly.metrics import METRICS
+from rightly.metrics import bootstrap as resampling
+from rightly.reporting.formatting import display_factor
+
+if TYPE_CHECKING:
+    from rightly.calibrators import AnyCalibrator
+    from rightly.reporting.figures.kinds import FigureData
+
+BASE = "temperature_scaling"  # which needs no views
+COST_METRICS = ("brier", "auroc", "ece")
+
+Place = tuple[str, str]  # test set and metric
+
+
+class Change(NamedTuple):
+    """A value, its difference from that of the base, and its interval, as they are shown."""
+
+    value: float
+    change: float
+    low: float
+    high: float
+
+
+class _ChangesFromBase:
+    """Measures calibrators on the same resamples as one that needs no views."""
+
+    def __init__(self, data: "FigureData", metrics: Sequence[str]) -> None:
+        self.data, self.metrics = data, metrics
+        self.resamples = {
+            dataset: resampling.draw_resamples(len(test), data.resamples, data.seed)
+            for dataset, (test, _) in data.tests.items()
+        }
+        self.base = self._measure(self.fit(BASE))
+
+    def fit(self, method: str, views: Sequence[str] = ()) -> "AnyCalibrator":
+        from rightly.evaluation.measurement import fit_method
+
+        assert self.data.cal is not None
+        predictions, labels = self.data.cal
+        chosen = predictions.with_views(views) if views else predictions
+        return fit_method(method, chosen, labels, self.data.seed)
+
+    def _measure(self, calibrator: "AnyCalibrator") -> dict[Place, tuple[float, np.ndarray]]:
+        from rightly.evaluation.measurement import compute_outcomes, compute_values
+
+        measured = {}
+        for dataset, (test, truth) in self.data.tests.items():
+            shown = calibrator.select_views(test)
+            outcomes = compute_outcomes(calibrator, shown, truth, self.metrics)
+            resamples = self.resamples[dataset]
+            replicates = resampling.replicate_metrics(outcomes, self.metrics, resamples)
+            for name, value in compute_values(outcomes, self.metrics).items():
+                measured[dataset, name] = (value, replicates[name])
+        return measured
+
+    def measure(self, calibrator: "AnyCalibrator | None" = None) -> dict[Place, Change]:
+        """By test set and metric; of the base itself without a calibrator."""
+        changes = {}
+        measured = self.base if calibrator is None else self._measure(calibrator)
+        for place, (value, replicates) in measured.items():
+            base, base_replicates = self.base[place]
+            ends = resampling.interval(value - base, replicates - base_replicates)
+            factor = display_factor(place[1])
+            changes[place] = Change(*(factor * x for x in (value, value - base, *ends)))
+        return changes
+
+
+def draw_views(data: "FigureData") -> Any:
+    """A panel a test set: what each view alone and all together change, from the base."""
+    from rightly.reporting.figures.studies import Bars, draw_bars
+    from rightly.reporting.figures.style import make_grid
+
+    assert data.cal is not None
+    names = data.cal[0].view_names
+    choices: dict[str, tuple[str, ...]] = {view: (view,) for view in names}
+    if len(choices) > 1:
+        choices["all views"] = names
+    changes = _ChangesFromBase(data, [data.metric])
+    measured = [changes.measure(changes.fit(data.method, views)) for views in choices.values()]
+    grid = make_grid(1, len(data.tests), height=0.8 + 0.21 * len(choices))
+    for ax, dataset in zip(grid.flat, data.tests, strict=True):
+        values = np.array([one[dataset, data.metric] for one in measured])
+        bars = Bars(list(choices), values[:, 1], values[:, 2], values[:, 3])
+        label = f"change of {_label(data.metric)},\n{data.method} from {BASE}"
+        draw_bars(bars, ax, dataset, label)
+        if ax is not grid.flat[0]:
+            ax.set_yticklabels([])
+    return grid.flat[0]
+
+
+def draw_budget(data: "FigureData") -> Any:
+    """A row a test set: metrics against forward passes, with one more view at each step."""
+    from rightly.reporting.figures.studies import draw_cost_curve
+    from rightly.reporting.figures.style import make_grid
+
+    assert data.cal is not None
+    names = data.cal[0].view_names
+    changes = _ChangesFromBase(data, COST_METRICS)
+    steps = [changes.measure()]
+    for k in range(1, len(names) + 1):
+        steps.append(changes.measure(changes.fit(data.method, names[:k])))
+    grid = make_grid(len(data.tests), len(COST_METRICS), height=2.0)
+    cost = np.arange(1.0, len(steps) + 1)
+    for row, dataset in zip(grid, data.tests, strict=True):
+        for ax, metric in zip(row, COST_METRICS, strict=True):
+            values = np.array([step[dataset, metric] for step in steps])
+            # The interval of the difference from one pass, drawn around the value itself.
+            low, high = (values[0, 0] + values[:, end] for end in (2, 3))
+            draw_cost_curve(cost, values[:, 0], low, high, ax, dataset, _label(metric))
+    for ax in grid[:-1].flat:
+        ax.set_xlabel("")
+    return grid.flat[0]
+
+
+def draw_values(data: "FigureData") -> Any:
+    """A panel a test set: one metric of every calibrator that was compared."""
+    from rightly.reporting.figures.studies import Bars, draw_bars
+    from rightly.reporting.figures.style import make_grid
+
+    results = [row for row in data.results if row.metric == data.metric]
+    if not results:
+        measured = ", ".join(unique(row.metric for row in data.results))
+        raise ValueError(f"metric must be one that was measured, {measured}, got {data.metric!r}")
+    means, factor = average_seeds(results), display_factor(data.metric)
+    intervals = {row[:3]: (row.low, row.high) for row in results}
+    sets = unique(row.dataset for row in results)
+    names = unique(row.calibrator for row in results)
+    grid = make_grid(1, len(sets), height=0.8 + 0.21 * len(names))
+    for ax, dataset in zip(grid.flat, sets, strict=True):
+        keys = [(name, dataset, data.metric) for name in names]
+        value = factor * np.array([means[key] for key in keys])
+        ends = factor * np.array([intervals[key] for key in keys])
+        # Without intervals the ends are the value itself.
+        low, high = (np.where(np.isnan(end), value, end) for end in ends.T)
+        draw_bars(Bars(names, value, low, high), ax, dataset, _label(data.metric))
+        if ax is not grid.flat[0]:
+            ax.set_yticklabels([])
+    return grid.flat[0]
+
+
+def _label(metric: str) -> str:
+    record = METRICS[metric]
+    return f"{record.title}, {record.unit}"

@@ -1,0 +1,245 @@
+"""Kinds of figures by name, from calibrators and test sets: what `plot` draws.
+
+Neither torch nor matplotlib is loaded before a figure is drawn.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from rightly.evaluation.results import Result
+from rightly.metrics import METRICS, Outcomes, curves
+from rightly.registry import did_you_mean
+from rightly.reporting.figures.differences import draw_budget, draw_values, draw_views
+from rightly.reporting.formatting import format_percent
+
+if TYPE_CHECKING:
+    from rightly.calibrators import AnyCalibrator
+    from rightly.evaluation.data_sets import LabelledSet, TestSets
+
+UNCALIBRATED = "uncalibrated"
+
+Needs = Literal["calibrators and tests", "cal with views, and tests", "results"]
+
+
+@dataclass(frozen=True)
+class FigureData:
+    """All that some figure is drawn from."""
+
+    tests: "TestSets" = field(default_factory=dict)
+    calibrators: "Mapping[str, AnyCalibrator]" = field(default_factory=dict)
+    cal: "LabelledSet | None" = None
+    results: Sequence[Result] = ()
+    method: str = "correctness_logistic"  # fitted on views
+    metric: str = "brier"
+    bins: int = 15
+    resamples: int = 1000
+    seed: int = 0  # of fits and resamples
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A kind of figure: how to draw it, what it shows, and what it needs."""
+
+    name: str
+    draw: Callable[[FigureData], Any]
+    shows: str
+    needs: Needs = "calibrators and tests"
+
+
+def draw_figure(kind: str, data: FigureData) -> Any:
+    """Draws a kind of figure and returns its first axes; `.figure` holds them all."""
+    if kind not in FIGURES:
+        raise ValueError(
+            f"kind must be one of {', '.join(FIGURES)}, got {kind!r}{did_you_mean(kind, FIGURES)}"
+        )
+    METRICS.find(data.metric)
+    figure = FIGURES[kind]
+    if figure.needs == "results":
+        if not data.results:
+            raise ValueError(f"the figure {kind} needs results: compare methods on test sets first")
+    elif not data.tests:
+        raise ValueError(f"the figure {kind} needs tests: name at least one test set")
+    elif figure.needs == "calibrators and tests" and not data.calibrators:
+        raise ValueError(f"the figure {kind} needs calibrators: fit or load at least one")
+    elif figure.needs == "cal with views, and tests" and (
+        data.cal is None or data.cal[0].view_logits is None
+    ):
+        raise ValueError(
+            f"the figure {kind} needs cal, calibration predictions with views and labels, "
+            f"got {'none' if data.cal is None else 'predictions without views'}: collect views"
+        )
+    return figure.draw(data)
+
+
+def include_uncalibrated(
+    calibrators: "Mapping[str, AnyCalibrator]", tests: "TestSets"
+) -> "dict[str, AnyCalibrator]":
+    """The calibrators, and before them the classifier's own confidence if it is not among them."""
+    from rightly.evaluation.measurement import fit_uncalibrated
+
+    if UNCALIBRATED in calibrators:
+        return dict(calibrators)
+    return {UNCALIBRATED: fit_uncalibrated(*next(iter(tests.values()))), **calibrators}
+
+
+def _compute_outcomes(data: FigureData) -> dict[tuple[str, str], Outcomes]:
+    """By test set and calibrator."""
+    from rightly.evaluation.measurement import compute_outcomes
+
+    return {
+        (dataset, name): compute_outcomes(one, one.select_views(test), truth, ["brier"])
+        for dataset, (test, truth) in data.tests.items()
+        for name, one in data.calibrators.items()
+    }
+
+
+def _draw_each(
+    data: FigureData, draw: Callable[[Outcomes, Any, str], Any], height: float | None = None
+) -> Any:
+    """One panel a test set (rows) and calibrator (columns); one set alone fills rows of three."""
+    from rightly.reporting.figures.style import make_grid
+
+    outcomes = _compute_outcomes(data)
+    columns = len(data.calibrators) if len(data.tests) > 1 else min(len(data.calibrators), 3)
+    grid = make_grid(-(-len(outcomes) // columns), columns, height)
+    for ax in grid.flat[len(outcomes) :]:
+        ax.axis("off")
+    for i, ((dataset, name), one) in enumerate(outcomes.items()):
+        ax = grid.flat[i]
+        draw(one, ax, f"{name}\n{dataset}")
+        if i % columns:
+            ax.set_ylabel("")
+        if i + columns < len(outcomes):
+            ax.set_xlabel("")
+    return grid.flat[0]
+
+
+def _draw_together(data: FigureData, draw: Callable[[dict[str, Outcomes], Any, str], Any]) -> Any:
+    """One panel a test set, with all calibrators in it."""
+    from rightly.reporting.figures.style import make_grid
+
+    outcomes = _compute_outcomes(data)
+    columns = min(len(data.tests), 2)
+    grid = make_grid(-(-len(data.tests) // columns), columns, height=3.0)
+    for ax in grid.flat[len(data.tests) :]:
+        ax.axis("off")
+    for ax, dataset in zip(grid.flat, data.tests, strict=False):
+        draw({name: outcomes[dataset, name] for name in data.calibrators}, ax, dataset)
+    return grid.flat[0]
+
+
+def _draw_reliability(data: FigureData) -> Any:
+    from rightly.reporting.figures.calibration import draw_reliability
+
+    def draw(one: Outcomes, ax: Any, title: str) -> None:
+        bins = curves.reliability(one.confidence, one.correct, data.bins)
+        ece = METRICS["ece"].measure(one.confidence, one.correct)
+        draw_reliability(bins, ax, title, f"ECE {format_percent(ece)} %")
+
+    return _draw_each(data, draw)
+
+
+def _draw_smooth(data: FigureData) -> Any:
+    from rightly.reporting.figures.calibration import draw_smooth_reliability
+
+    def draw(one: Outcomes, ax: Any, title: str) -> None:
+        resamples = min(data.resamples, 400)
+        curve = curves.smooth_reliability(one.confidence, one.correct, resamples, data.seed)
+        error = METRICS["smooth_ece"].measure(one.confidence, one.correct)
+        draw_smooth_reliability(curve, ax, title, f"smooth ECE {format_percent(error)} %")
+
+    return _draw_each(data, draw)
+
+
+def _draw_histogram(data: FigureData) -> Any:
+    from rightly.reporting.figures.calibration import draw_histogram
+
+    def draw(one: Outcomes, ax: Any, title: str) -> None:
+        draw_histogram(curves.histogram(one.confidence, one.correct), ax, title)
+
+    return _draw_each(data, draw, height=2.0)
+
+
+def _draw_ks(data: FigureData) -> Any:
+    from rightly.reporting.figures.calibration import draw_ks
+
+    def draw(one: Outcomes, ax: Any, title: str) -> None:
+        draw_ks(curves.ks_curve(one.confidence, one.correct), ax, title)
+
+    return _draw_each(data, draw)
+
+
+def _draw_roc(data: FigureData) -> Any:
+    from rightly.reporting.figures.ranking import draw_roc
+
+    def draw(outcomes: dict[str, Outcomes], ax: Any, title: str) -> None:
+        lines = {name: curves.roc(one.confidence, one.correct) for name, one in outcomes.items()}
+        draw_roc(lines, ax, title)
+
+    return _draw_together(data, draw)
+
+
+def _draw_risk_coverage(data: FigureData) -> Any:
+    from rightly.reporting.figures.ranking import draw_risk_coverage
+
+    def draw(outcomes: dict[str, Outcomes], ax: Any, title: str) -> None:
+        lines = {
+            name: curves.risk_coverage(one.confidence, one.correct)
+            for name, one in outcomes.items()
+        }
+        draw_risk_coverage(lines, ax, title)
+
+    return _draw_together(data, draw)
+
+
+def _draw_temperature(data: FigureData) -> Any:
+    from rightly.reporting.figures.studies import draw_temperature
+    from rightly.reporting.figures.style import make_grid
+
+    grid = make_grid(1, len(data.tests), height=2.6)
+    for ax, (dataset, (test, _)) in zip(grid.flat, data.tests.items(), strict=True):
+        raw = test.confidence.cpu().numpy()
+        temperatures = {
+            name: one.temperature(one.select_views(test)).cpu().numpy()
+            for name, one in data.calibrators.items()
+            if name != UNCALIBRATED
+        }
+        bands = {name: curves.temperature_band(raw, t) for name, t in temperatures.items()}
+        draw_temperature(bands, ax, dataset)
+    return grid.flat[0]
+
+
+FIGURES: dict[str, Figure] = {
+    figure.name: figure
+    for figure in (
+        Figure(
+            "reliability", _draw_reliability, "accuracy against confidence in bins, with intervals"
+        ),
+        Figure("smooth", _draw_smooth, "accuracy as a smooth function of confidence, with a band"),
+        Figure("roc", _draw_roc, "right samples accepted against wrong ones accepted"),
+        Figure(
+            "risk-coverage",
+            _draw_risk_coverage,
+            "error rate of accepted samples against their share",
+        ),
+        Figure("histogram", _draw_histogram, "confidence of right and of wrong samples"),
+        Figure("ks", _draw_ks, "cumulative confidence and accuracy, whose largest distance is KS"),
+        Figure("temperature", _draw_temperature, "temperature against raw confidence"),
+        Figure(
+            "views",
+            draw_views,
+            "what each view changes, with paired intervals",
+            "cal with views, and tests",
+        ),
+        Figure(
+            "budget",
+            draw_budget,
+            "brier, auroc and ece against forward passes, paired intervals",
+            "cal with views, and tests",
+        ),
+        Figure(
+            "values", draw_values, "one metric of all methods compared, with intervals", "results"
+        ),
+    )
+}

@@ -1,0 +1,219 @@
+"""Tables before they are drawn: cells with values, intervals and marks, for every renderer."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from rightly.evaluation.results import Bootstrap, MethodRank, Result, average_seeds, unique
+from rightly.reporting import formatting
+from rightly.reporting.formatting import NOT_AVAILABLE, REFERENCE, WITHIN_NOISE, format_heading
+
+if TYPE_CHECKING:
+    from rightly.evaluation.measurement import BeforeAfter
+    from rightly.evaluation.method_selection import MethodChoice
+    from rightly.evaluation.view_cost import ViewCost
+    from rightly.evaluation.view_selection import ViewGain
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One value as it is shown."""
+
+    text: str
+    interval: str = ""
+    mark: str = ""
+    flag: str = ""  # directly behind the value
+    is_best: bool = False
+
+    @property
+    def is_missing(self) -> bool:
+        return self.text == NOT_AVAILABLE
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading, the group of columns it stands in, such as a test set, and its cells."""
+
+    heading: str
+    cells: Sequence[Cell]
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Named rows, columns in groups, and notes on one group or on all."""
+
+    corner: str  # heading of the names of rows
+    names: Sequence[str]
+    columns: Sequence[Column]
+    group_notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+    @property
+    def groups(self) -> list[str]:
+        return unique(column.group for column in self.columns)
+
+    def select(self, groups: Iterable[str]) -> "Layout":
+        """The columns of some groups."""
+        chosen = list(groups)
+        columns = [column for column in self.columns if column.group in chosen]
+        return Layout(self.corner, self.names, columns, self.group_notes)
+
+
+def lay_out_comparison(results: Sequence[Result], bootstrap: Bootstrap | None = None) -> Layout:
+    """Rows are calibrators, columns metrics in groups of test sets; with tests if there are any."""
+    names = unique(row.calibrator for row in results)
+    reference = None if bootstrap is None else bootstrap.resolve(names).reference
+    metrics = unique(row.metric for row in results)
+    means = average_seeds(results)
+    columns: list[Column] = []
+    notes: dict[str, list[str]] = {}
+    for dataset in unique(row.dataset for row in results):
+        here = [row for row in results if row.dataset == dataset]
+        notes[dataset] = [] if reference is None else formatting.describe_floor(here, reference)
+        for metric in metrics:
+            best = formatting.find_best(
+                metric, (mean for key, mean in means.items() if key[1:] == (dataset, metric))
+            )
+            cells = [
+                _lay_out_value(
+                    [row for row in here if (row.calibrator, row.metric) == (name, metric)],
+                    means.get((reference or "", dataset, metric)),
+                    best,
+                )
+                for name in names
+            ]
+            if reference is not None:
+                at = names.index(reference)
+                cells[at] = replace(cells[at], mark=REFERENCE)
+                marks = [cell.mark for cell in cells]
+                notes[dataset] += [formatting.describe_tests(metric, marks, reference)]
+            columns.append(Column(format_heading(metric), cells, dataset))
+    group_notes = {name: [line for line in lines if line] for name, lines in notes.items()}
+    legend = [f"Values {formatting.format_units(metrics)}; ↓ lower is better. The best is bold."]
+    if bootstrap is not None and reference is not None:
+        legend = formatting.describe_bootstrap(reference, bootstrap.resolve(names), metrics)
+    return Layout("calibrator", names, columns, group_notes, legend)
+
+
+def _lay_out_value(of_seeds: Sequence[Result], base: float | None, best: float) -> Cell:
+    """One calibrator's value of one metric, its mean over seeds."""
+    if not of_seeds:
+        return Cell(NOT_AVAILABLE)
+    values = [row.value for row in of_seeds]
+    mean = average_seeds(of_seeds)[of_seeds[0][:3]]
+    row = of_seeds[0]._replace(value=mean)
+    text = formatting.format_mean(row.metric, values)
+    if base is None or text == NOT_AVAILABLE:
+        return Cell(text, is_best=mean == best)
+    flag = WITHIN_NOISE if formatting.is_within_noise(row) else ""
+    mark = formatting.mark_result(row, base)
+    return Cell(text, formatting.format_interval(row), mark, flag, mean == best)
+
+
+def lay_out_evaluation(sets: "Mapping[str, BeforeAfter]", notes: Sequence[str] = ()) -> Layout:
+    """Rows are metrics, columns before, after and change in groups of test sets."""
+    metrics = unique(metric for one in sets.values() for metric in one.after)
+    columns = []
+    for title, one in sets.items():
+        pairs = [
+            (metric, (one.before[metric].value, one.after[metric].value)) for metric in metrics
+        ]
+        best = {metric: formatting.find_best(metric, values) for metric, values in pairs}
+        for heading, results in (("before", one.before), ("after", one.after)):
+            cells = [
+                Cell(
+                    formatting.format_value(results[metric]),
+                    formatting.format_interval(results[metric]),
+                    is_best=results[metric].value == best[metric],
+                )
+                for metric in metrics
+            ]
+            columns.append(Column(heading, cells, title))
+        changes = [
+            Cell(
+                formatting.format_change(one.change[metric]),
+                formatting.format_change_interval(one.change[metric]),
+                formatting.describe_mark(formatting.mark_change(one.change[metric])),
+            )
+            for metric in metrics
+        ]
+        columns.append(Column("change", changes, title))
+    return Layout("metric", [format_heading(metric) for metric in metrics], columns, notes=notes)
+
+
+def lay_out_ranking(ranks: Sequence[MethodRank], notes: Sequence[str] = ()) -> Layout:
+    """Calibrators over several classifiers, best mean rank first."""
+    columns = [Column("mean rank", [Cell(f"{one.mean_rank:.2f}") for one in ranks])]
+    for metric in ranks[0].mean:
+        best = formatting.find_best(metric, (one.mean[metric] for one in ranks))
+        cells = []
+        for one in ranks:
+            text = formatting.format_number(metric, one.mean[metric])
+            spread = formatting.format_number(metric, one.spread[metric])
+            text += "" if spread == NOT_AVAILABLE else f" ±{spread}"
+            cells.append(Cell(text, is_best=one.mean[metric] == best))
+        columns.append(Column(format_heading(metric), cells))
+    return Layout("calibrator", [one.calibrator for one in ranks], columns, notes=notes)
+
+
+def lay_out_gains(corner: str, gains: "Sequence[ViewGain]", *, is_grown: bool = False) -> Layout:
+    """What sets of views gain; where they grow, only the view that is added is named."""
+    names = [
+        f"+ {gain.views[-1]}" if is_grown and len(gain.views) > 1 else gain.views[-1]
+        for gain in gains
+    ]
+    columns = {
+        "passes": [Cell(str(len(gain.views))) for gain in gains],
+        "brier ↓": [Cell(f"{100 * gain.brier:.3f}") for gain in gains],
+        "log loss ↓": [Cell(f"{gain.log_loss:.4f}") for gain in gains],
+        "gain ↑": [
+            Cell(f"{100 * gain.gain:.3f}", f"{100 * gain.low:.3f} to {100 * gain.high:.3f}")
+            for gain in gains
+        ],
+        "a pass ↑": [Cell(f"{100 * gain.per_pass:.3f}") for gain in gains],
+    }
+    return Layout(corner, names, [Column(name, cells) for name, cells in columns.items()])
+
+
+def lay_out_view_costs(costs: "Sequence[ViewCost]") -> Layout:
+    """Budgets of forward passes, what they really take, and the metrics they reach."""
+    bands = [
+        "never"
+        if cost.band.is_empty
+        else "everywhere"
+        if cost.band == (0.0, 1.0)
+        else f"{cost.band.low:.3f} to {cost.band.high:.3f}"
+        for cost in costs
+    ]
+    columns = [
+        Column("passes", [Cell(f"{cost.passes:.2f}") for cost in costs]),
+        Column("views looked at where", [Cell(band) for band in bands]),
+    ]
+    for metric in ("brier", "auroc", "ece"):
+        values = [formatting.format_number(metric, getattr(cost, metric)) for cost in costs]
+        columns.append(Column(format_heading(metric), [Cell(value) for value in values]))
+    notes = ("passes: mean forward passes per image. Metrics in %.",)
+    return Layout("budget", [f"{cost.budget:g}" for cost in costs], columns, notes=notes)
+
+
+def lay_out_candidates(choice: "MethodChoice") -> Layout:
+    """The held-out losses that a method was selected by, from the simplest on."""
+    candidates = choice.candidates
+
+    def column(heading: str, values: Iterable[float]) -> Column:
+        cells = [
+            Cell(f"{100 * value:.3f}", is_best=one.method == choice.method)
+            for one, value in zip(candidates, values, strict=True)
+        ]
+        return Column(heading, cells)
+
+    columns = [column("brier ↓", (one.unshifted for one in candidates))]
+    shifted = [one.shifted for one in candidates if one.shifted is not None]
+    columns += [column("under shift ↓", shifted)] if shifted else []
+    columns += [
+        column("above the best", (one.excess for one in candidates)),
+        column("±", (one.error for one in candidates)),
+    ]
+    names = [one.method for one in candidates]
+    return Layout("from the simplest on", names, columns, notes=(f"{choice.reason}.",))

@@ -1,0 +1,102 @@
+"""compare and rank: from data to tables, in Python."""
+
+import math
+
+import numpy as np
+import pytest
+
+import rightly
+from rightly import Predictions
+from rightly.evaluation.measurement import TABLE_METRICS
+from rightly.evaluation.results import Bootstrap, Result
+from rightly.reporting import Comparison, compare, rank
+from tests.conftest import make
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    return compare(
+        make(), {"a": make(seed=1)}, methods=["ts", "uncalibrated"], bootstrap=Bootstrap(100)
+    )
+
+
+def test_a_comparison_measures_every_method_on_every_test_set(comparison):
+    assert comparison.methods == ["temperature_scaling", "uncalibrated"]
+    assert comparison.datasets == ["a"] and comparison.metrics == list(TABLE_METRICS)
+    assert comparison.bootstrap == Bootstrap(100, 0, "temperature_scaling")
+    assert all(row.low <= row.value <= row.high for row in comparison)
+    assert repr(comparison) == (
+        "<Comparison: 2 methods on 1 test set, 4 metrics, tested against temperature_scaling>"
+    )
+
+
+def test_paths_and_pairs_give_the_same(comparison, tmp_path):
+    for name, seed in (("cal", 0), ("a", 1)):
+        rightly.save(tmp_path / f"{name}.npz", *make(seed=seed))
+    again = compare(
+        tmp_path / "cal.npz", {"a": str(tmp_path / "a.npz")}, methods=comparison.methods
+    )
+    assert [row[:5] for row in again] == [row[:5] for row in comparison]
+
+
+def test_what_was_skipped_is_told(sample):
+    bare = (Predictions(sample[0].logits), sample[1])
+    shown = compare(sample, {"a": bare}, metrics=["brier"])
+    assert shown.skipped == dict.fromkeys(("ca_views", "correctness_logistic"), ("view_logits",))
+    assert "ca_only" in shown.methods and "2 skipped" in repr(shown)
+
+
+def test_shifted_rows_are_test_sets(sample):
+    predictions, labels = sample
+    shift = np.repeat([0, 1], 150)
+    both = Predictions(predictions.logits, shift=shift, shift_names=["blur:1"])
+    shown = compare(sample, {"mine": (both, labels)}, methods=["ts"], metrics=["ece"])
+    assert shown.datasets == ["mine", "blur:1"]
+
+
+def test_figures_are_drawn_of_what_was_compared(comparison, tmp_path):
+    ax = comparison.plot()
+    drawn = [patch.get_width() for patch in ax.patches]
+    assert drawn == pytest.approx([100 * row.value for row in comparison if row.metric == "ece"])
+    assert len(comparison.plot("roc").lines) == 3
+    assert comparison.plot("reliability", bins=5).get_title().endswith("\na")
+    with pytest.raises(ValueError, match="metric must be one that was measured"):
+        comparison.plot("values", metric="nll")
+    comparison.to_json(tmp_path / "a.json")
+    loaded = Comparison.load(tmp_path / "a.json")
+    assert [patch.get_width() for patch in loaded.plot().patches] == drawn
+    with pytest.raises(ValueError, match="read from a file does not have"):
+        loaded.plot("roc")
+    with pytest.raises(ValueError, match="kind must be one of"):
+        loaded.plot("nothing")
+
+
+def make_comparison(values, metric="ece"):
+    return Comparison([Result(name, "a", metric, value, 0) for name, value in values.items()])
+
+
+def test_a_ranking_is_over_classifiers(tmp_path):
+    first = make_comparison({"x": 0.1, "y": 0.2, "z": 0.3})
+    second = make_comparison({"x": 0.2, "y": 0.4})
+    second.to_json(tmp_path / "second.json")
+    ranking = rank({"one": first, "two": tmp_path / "second.json"})
+    assert [one.calibrator for one in ranking] == ["x", "y"] and ranking.skipped == ["z"]
+    assert ranking.classifiers == ["one", "two"]
+    assert repr(ranking) == "<Ranking: 2 methods over 2 classifiers, best x>"
+    record = ranking.to_records()[0]
+    assert record["mean_rank"] == 1 and record["ece_mean"] == pytest.approx(0.15)
+    assert "15.00 ±7.07" in ranking.to_markdown() and "2 classifiers" in ranking.to_markdown()
+    assert '"kind": "ranking"' in ranking.to_json() and "x" in ranking._repr_html_()
+    assert [patch.get_width() for patch in ranking.plot().patches] == [1, 2]
+    with pytest.raises(ValueError, match="kind must be 'ranks'"):
+        ranking.plot("roc")
+
+
+def test_one_classifier_has_no_spread():
+    ranking = rank({"one": make_comparison({"x": 0.1})})
+    assert math.isnan(ranking[0].spread["ece"]) and "±" not in ranking.to_latex().split("\n", 1)[1]
+
+
+def test_ranks_need_names_of_classifiers():
+    with pytest.raises(TypeError, match="must map names of classifiers"):
+        rank({})

@@ -1,0 +1,67 @@
+"""evaluate: one calibrator, before and after, in Python."""
+
+import json
+
+import numpy as np
+import pytest
+
+import rightly
+from rightly.evaluation.measurement import measure
+from rightly.evaluation.results import Bootstrap
+from rightly.metrics import METRICS
+from rightly.reporting import evaluate
+from tests.conftest import make
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return rightly.calibrator("ca_views").fit(*make())
+
+
+def test_a_saved_a_fitted_and_a_plain_calibrator_give_the_same(fitted, other, tmp_path):
+    fitted.save(tmp_path / "c.safetensors")
+    loaded = rightly.load_calibrator(tmp_path / "c.safetensors")
+    expected = measure(fitted, *other)
+    for one in (fitted, loaded, tmp_path / "c.safetensors", str(tmp_path / "c.safetensors")):
+        evaluation = evaluate(one, {"mine": other})
+        after = {name: row.value for name, row in evaluation.sets["mine"].after.items()}
+        assert after == pytest.approx(expected, nan_ok=True)
+    assert len(evaluation) == 3 * len(METRICS)
+    assert repr(evaluation) == f"<Evaluation: ca_views on 1 test set, {len(METRICS)} metrics>"
+
+
+def test_test_sets_may_have_more_views_than_it_was_fitted_on(sample, other):
+    fitted = rightly.calibrator("ca_views").fit(sample[0].with_views(["view1"]), sample[1])
+    evaluation = evaluate(fitted, {"mine": other}, metrics=["brier"])
+    assert evaluation.tests["mine"][0].view_names == ("view1",)
+
+
+def test_intervals_and_accuracy_are_told(fitted, other):
+    evaluation = evaluate(fitted, {"a": other}, metrics=["ece", "nll"], bootstrap=Bootstrap(seed=2))
+    assert evaluation.bootstrap == Bootstrap(1000, 2)
+    accuracy = float(other[0].correct(other[1]).double().mean())
+    assert evaluation.accuracy["a"] == pytest.approx(accuracy)
+    text = evaluation.to_markdown()
+    assert f"accuracy {100 * accuracy:.1f} %" in text and "1000 resamples, seed 2" in text
+    assert "in %, except NLL" in text
+    content = json.loads(evaluation.to_json())
+    assert content["kind"] == "evaluation" and content["samples"] == {"a": 300}
+    assert "with intervals" in repr(evaluation)
+
+
+def test_figures_show_what_was_before(fitted, other):
+    evaluation = evaluate(fitted, {"a": other}, metrics=["brier"])
+    titles = [ax.get_title() for ax in evaluation.plot().figure.axes]
+    assert titles[:2] == ["uncalibrated\na", "ca_views\na"]
+    values = [patch.get_width() for patch in evaluation.plot("values").patches]
+    results = evaluation.sets["a"]
+    np.testing.assert_allclose(
+        values, [100 * results.before["brier"].value, 100 * results.after["brier"].value]
+    )
+
+
+def test_what_is_no_calibrator_is_refused(other):
+    with pytest.raises(RuntimeError, match="not fitted"):
+        evaluate(rightly.calibrator("spline"), {"a": other})
+    with pytest.raises(FileNotFoundError, match="no calibrator file"):
+        evaluate("nowhere.safetensors", {"a": other})
