@@ -28,8 +28,8 @@ def fit(
     Accept from `threshold` upwards, or from the lowest one whose accepted calibration samples are
     right with this `accuracy`; with neither, there is no threshold. `source` names the classifier,
     as `rightly.predictions.read_source` reads it from what collect wrote. A `budget` in mean
-    forward passes per image chooses among the views and where to look at them; without `choose_views`
-    all of them are looked at there.
+    forward passes per image selects the views and where to look at them; without `choose_views` all
+    of them are looked at there.
     """
     if threshold is not None and accuracy is not None:
         raise ValueError("threshold and accuracy exclude each other: give one of them")

@@ -47,7 +47,9 @@ class CorrectnessNetwork(Calibrator):
             return lambda output: functional.binary_cross_entropy_with_logits(prior + output, truth)
 
         x = (x - centre) / scale
-        layers = fit_network(x, correct, loss_for, self.hidden, self.seed, DECAYS, predictions.image)
+        layers = fit_network(
+            x, correct, loss_for, self.hidden, self.seed, DECAYS, predictions.image
+        )
         self.store(prior=prior, centre=centre, scale=scale, **pack("network", layers))
 
     def compute_confidence(self, predictions: Predictions) -> PerSample:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rightly.reporting.figures.kinds import FigureData
 
 BASE = "temperature_scaling"  # which needs no views
-COST_METRICS = ("brier", "auroc", "ece")
+from rightly.evaluation.view_cost import COST_METRICS
 
 Place = tuple[str, str]  # test set and metric
 

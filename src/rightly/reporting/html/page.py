@@ -11,7 +11,7 @@ from typing import Any
 
 from rightly.atomic_write import write_atomically
 from rightly.calibrators import CALIBRATORS, FittedCalibrator
-from rightly.evaluation.data_sets import TestSets, load_data_set, load_test_sets
+from rightly.evaluation.data_sets import LabelledSet, TestSets, load_data_set, load_test_sets
 from rightly.evaluation.measurement import Progress, compare_methods
 from rightly.evaluation.method_selection import resolve_methods
 from rightly.evaluation.results import Bootstrap, Result, unique
@@ -22,6 +22,8 @@ from rightly.reporting.comparison import Comparison
 from rightly.reporting.evaluation_table import Evaluation, evaluate_sets, open_calibrator
 from rightly.reporting.html import drawing, study, summary
 from rightly.reporting.html.study import Pictures, Provenance, Study, StudySet
+from rightly.reporting.layout import Layout
+from rightly.reporting.result_table import ResultTable
 
 METHODS = ("uncalibrated", "temperature_scaling", "ensemble_temperature_scaling", "spline")
 METHOD = "correctness_logistic"
@@ -29,13 +31,32 @@ PAGE_METRICS = ("ece", "brier", "ks", "auroc", "aurc")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Report:
+class Report(ResultTable[Result]):
     """One HTML page, and the results that it shows."""
+
+    kind = "report"
 
     html: str
     evaluation: Evaluation
     comparison: Comparison | None = None
     path: Path | None = None  # where it was written
+
+    @property
+    def rows(self) -> Sequence[Result]:
+        return self.evaluation.rows
+
+    def to_records(self) -> list[dict[str, Any]]:
+        return self.evaluation.to_records()
+
+    def lay_out(self) -> Layout:
+        return self.evaluation.lay_out()
+
+    def describe(self) -> dict[str, Any]:
+        return self.evaluation.describe()
+
+    def plot(self, kind: str = "reliability", **options: Any) -> Any:
+        """Draws a figure of its evaluation."""
+        return self.evaluation.plot(kind, **options)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the page as one HTML file that needs nothing else."""
@@ -60,6 +81,7 @@ def report(
     methods: str | Sequence[str] | None = METHODS,
     method: str = METHOD,
     metrics: Sequence[str] = PAGE_METRICS,
+    views: Sequence[str] | None = None,
     images: Any = None,
     title: str = "this classifier",
     bootstrap: Bootstrap | None = None,
@@ -70,19 +92,25 @@ def report(
 
     With `cal`, it is compared with `methods`; without, `calibrator` stands alone. `images` is the
     folder, or the images, that the test sets were collected from, to show mistakes. The page is
-    written to `out` where it is given.
+    written to `out` where it is given; with `views`, only these are used.
     """
     if cal is None and calibrator is None:
         raise ValueError("report needs cal, to fit a method on, or calibrator: give one of them")
     measured = unique([*(METRICS.find(name).name for name in metrics), *summary.TESTED])
     fitted = None if calibrator is None else open_calibrator(calibrator)
-    loaded = load_test_sets(tests)
+    loaded = load_test_sets(tests, views)
     pictures = None if images is None else Pictures.open(images, tests)
     asked = bootstrap or Bootstrap()
     comparison = None
     if cal is not None:
         comparison = _compare_with(
-            fitted or CALIBRATORS.find(method).name, methods, cal, loaded, measured, asked, progress
+            fitted or CALIBRATORS.find(method).name,
+            methods,
+            load_data_set(cal, views, argument="cal"),
+            loaded,
+            measured,
+            asked,
+            progress,
         )
         fitted = fitted or open_calibrator(comparison.calibrators[CALIBRATORS.find(method).name])
     assert fitted is not None
@@ -114,14 +142,13 @@ def report(
 def _compare_with(
     reported: FittedCalibrator | str,
     methods: str | Sequence[str] | None,
-    cal: Any,
+    data: LabelledSet,
     tests: TestSets,
     metrics: Sequence[str],
     bootstrap: Bootstrap,
     progress: Progress | None,
 ) -> Comparison:
     """The calibrator that a report is about, last, beside methods fitted on calibration data."""
-    data = load_data_set(cal, argument="cal")
     title = reported if isinstance(reported, str) else reported.title
     names, skipped = resolve_methods(methods, data, tests)
     names = [name for name in names if name != title]
