@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import minimize
-
-import rightly
-from rightly import Predictions
 from rightly.calibrators.correctness_logistic.pseudo_shifted import (
     pseudo_shifted,
     view_coupling,
 )
+from scipy.optimize import minimize
+
+import rightly
+from rightly import Predictions
 from rightly.calibrators.correctness_logistic.random_features import FAR, RandomFeatures
 from rightly.calibrators.solvers.ridge_logistic import Rows, fit_platt, fit_ridge_logistic
 from rightly.cli import main

@@ -6,10 +6,10 @@ import sys
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from rightly.cli.plotting import KINDS
 
 import rightly
 from rightly.cli import main
-from rightly.cli.plotting import KINDS
 from rightly.metrics import curves
 from rightly.reporting import figures as plots
 from tests.conftest import make

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from PIL import Image
+from rightly.reporting.html.verdict import outcome, summary, sure_and_wrong, verdict
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -18,7 +19,6 @@ from rightly.predictions.store import Block, Store
 from rightly.reporting import html as report
 from rightly.reporting.html.page import render
 from rightly.reporting.html.study import THRESHOLDS, accepted, class_lines, worst
-from rightly.reporting.html.verdict import outcome, summary, sure_and_wrong, verdict
 from tests.browser import chromium, console_errors
 from tests.conftest import make
 from tests.predictions.shards import asked
