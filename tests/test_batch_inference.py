@@ -8,9 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import rightly
-from rightly.batch_inference import Scoring
-from rightly.cli import main
-from rightly.predictions.parquet import Block, Store
+from rightly import Predictions
+from rightly.batch_inference import ScoringJob, apply
+from rightly.collection.ray_cluster import Cluster
+from rightly.predictions.store import Block, Store
 from tests.conftest import make
 
 SIZE, IMAGES, SHIFTS = 20, 70, 2
@@ -55,22 +56,18 @@ def fitted(folder, name):
     return path
 
 
-def apply(calibrator, folder, out):
-    return main(["apply", str(calibrator), str(folder / "preds"), "--out", str(out)])
-
-
 def rows_of(out):
     """Every row of the scores, in the order of `load`."""
     table = pq.read_table(out)
-    return table.sort_by([("shift", "ascending"), ("index", "ascending")])
+    return table.sort_by([("shift", "ascending"), ("image", "ascending")])
 
 
 @pytest.mark.parametrize("name", rightly.CALIBRATORS)
 def test_shards_are_scored_as_the_whole(folder, tmp_path, name):
     calibrator = fitted(folder, name)
-    assert apply(calibrator, folder, tmp_path / "scores") == 0
-    assert apply(calibrator, folder, tmp_path / "scores.csv") == 0
+    assert apply(calibrator, folder / "preds", tmp_path / "scores") is None
     rows = rows_of(tmp_path / "scores")
+    assert apply(calibrator, folder / "preds", tmp_path / "scores.csv") == len(rows)
     predictions, labels = rightly.load(folder / "preds")
     saved = rightly.load_calibrator(calibrator)
     expected = {
@@ -84,27 +81,27 @@ def test_shards_are_scored_as_the_whole(folder, tmp_path, name):
     for column, values in expected.items():
         np.testing.assert_allclose(rows[column].to_numpy(), values, rtol=1e-6, atol=1e-6)
     assert rows["class_name"].to_pylist() == [f"kind {i}" for i in predictions.classes]
-    assert rows["name"].to_pylist() == [f"{i}.png" for i in rows["index"].to_pylist()]
+    assert rows["name"].to_pylist() == [f"{i}.png" for i in rows["image"].to_pylist()]
     with (tmp_path / "scores.csv").open() as file:
         lines = list(csv.DictReader(file))
     assert [int(line["index"]) for line in lines] == list(range(len(predictions)))
-    told = [float(line["confidence"]) for line in lines]
-    np.testing.assert_allclose(told, rows["confidence"].to_numpy(), rtol=1e-6)
+    confidence = [float(line["confidence"]) for line in lines]
+    np.testing.assert_allclose(confidence, rows["confidence"].to_numpy(), rtol=1e-6)
 
 
 def test_joined_scores_are_in_the_order_of_load(folder, tmp_path):
     out = tmp_path / "scores"
-    scoring = Scoring.begin(fitted(folder, "spline"), folder / "preds", out)
-    score = scoring.opened()
+    scoring = ScoringJob.begin(fitted(folder, "spline"), folder / "preds", out)
+    score = scoring.open()
     for k in (3, 1, 2, 0):
         score(k)
-    joined, rows = scoring.joined(), rows_of(out)
+    joined, rows = scoring.join(), rows_of(out)
     assert joined == rows.to_pydict()
     assert joined["shift"] == sorted(joined["shift"])
 
 
 def test_one_shard_of_scores_for_each_of_predictions(folder, tmp_path):
-    apply(fitted(folder, "spline"), folder, tmp_path / "scores")
+    apply(fitted(folder, "spline"), folder / "preds", tmp_path / "scores")
     scores, predictions = sorted((tmp_path / "scores").iterdir()), (folder / "preds").iterdir()
     assert [path.name for path in scores] == sorted(path.name for path in predictions)
     schemas = [pq.read_schema(path) for path in scores]
@@ -115,77 +112,129 @@ def test_one_shard_of_scores_for_each_of_predictions(folder, tmp_path):
 
 def test_a_run_that_was_stopped_goes_on(folder, tmp_path):
     calibrator, out = fitted(folder, "spline"), tmp_path / "scores"
-    apply(calibrator, folder, out)
+    apply(calibrator, folder / "preds", out)
     whole = rows_of(out)
     kept = {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
     (out / "part-000001.parquet").unlink()
     (out / ".part-000001.parquet.123.part").write_text("half")
-    assert apply(calibrator, folder, out) == 0
+    assert apply(calibrator, folder / "preds", out) is None
     assert rows_of(out).equals(whole)
     again = {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
     assert kept.pop("part-000001.parquet") != again.pop("part-000001.parquet")
     assert kept == again
 
 
-def refused(capsys, calibrator, test, out):
-    assert main(["apply", str(calibrator), str(test), "--out", str(out)]) == 2
-    told = capsys.readouterr().err.replace("\n", " ")
-    assert "Traceback" not in told
-    return told
+def test_progress_counts_the_shards_that_are_scored(folder, tmp_path):
+    calls = []
+    arguments = fitted(folder, "spline"), folder / "preds", tmp_path / "scores"
+    apply(*arguments, progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
+    calls.clear()
+    apply(*arguments, progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(0, 0)]
 
 
-def test_another_calibrator_or_input_is_refused(folder, tmp_path, capsys):
+def test_one_file_is_scored_with_the_names_of_its_classes(folder, tmp_path):
+    predictions, labels = make(n=30)
+    names = [f"kind {i}" for i in range(10)]
+    for known in (names, None):
+        named = Predictions(predictions.logits, class_names=known)
+        rightly.save(tmp_path / "test.npz", named, labels)
+        rows = apply(fitted(folder, "spline"), tmp_path / "test.npz", tmp_path / "out.csv")
+        with (tmp_path / "out.csv").open() as file:
+            lines = list(csv.DictReader(file))
+        assert rows == len(lines) == 30
+        if known is None:
+            assert "class_name" not in lines[0]
+        else:
+            predicted = [f"kind {line['predicted_class']}" for line in lines]
+            assert [line["class_name"] for line in lines] == predicted
+
+
+def test_workers_are_for_folders(folder, tmp_path):
+    rightly.save(tmp_path / "test.npz", *make(n=30))
+    with pytest.raises(ValueError, match="cluster is for folders of predictions"):
+        apply(
+            fitted(folder, "spline"),
+            tmp_path / "test.npz",
+            tmp_path / "o.csv",
+            cluster=Cluster.__new__(Cluster),
+        )
+
+
+def test_another_calibrator_or_input_is_refused(folder, tmp_path):
     calibrator, out = fitted(folder, "spline"), tmp_path / "scores"
-    apply(calibrator, folder, out)
+    apply(calibrator, folder / "preds", out)
     other = fitted(folder, "temperature_scaling")
-    assert "calibrator was spline, now temperature" in refused(capsys, other, folder / "preds", out)
+    with pytest.raises(ValueError, match="calibrator was spline, now temperature"):
+        apply(other, folder / "preds", out)
     moved = tmp_path / "others"
     moved.mkdir()
     for path in (folder / "preds").iterdir():
         table = pq.read_table(path)
-        changed = json.dumps({"version": 1, **SETTINGS, "model": "another"})
+        changed = json.dumps({"version": 2, **SETTINGS, "model": "another"})
         table = table.replace_schema_metadata({b"rightly": changed, b"rightly.skipped": "[]"})
         pq.write_table(table, moved / path.name)
-    assert "input_model was tiny, now another" in refused(capsys, calibrator, moved, out)
-    assert "other files" in refused(capsys, calibrator, folder / "preds", folder)
-    assert "another collection" in refused(capsys, calibrator, moved, folder / "preds")
+    with pytest.raises(ValueError, match="input_model was tiny, now another"):
+        apply(calibrator, moved, out)
+    with pytest.raises(ValueError, match="other files"):
+        apply(calibrator, folder / "preds", folder)
+    with pytest.raises(ValueError, match="another collection"):
+        apply(calibrator, moved, folder / "preds")
 
 
-def test_input_that_is_not_whole_is_refused(folder, tmp_path, capsys):
+def test_a_shard_of_another_collection_is_refused(folder, tmp_path):
+    mixed = tmp_path / "mixed"
+    mixed.mkdir()
+    for path in (folder / "preds").iterdir():
+        table = pq.read_table(path)
+        if path.name == "part-000003.parquet":
+            changed = json.dumps({"version": 2, **SETTINGS, "model": "another"})
+            table = table.replace_schema_metadata({b"rightly": changed, b"rightly.skipped": "[]"})
+        pq.write_table(table, mixed / path.name)
+    with pytest.raises(ValueError, match="was collected with other settings"):
+        apply(fitted(folder, "spline"), mixed, tmp_path / "scores")
+
+
+def test_input_that_is_not_whole_is_refused(folder, tmp_path):
     calibrator, out = fitted(folder, "spline"), tmp_path / "scores"
     half = tmp_path / "half"
     half.mkdir()
-    assert "holds no shards" in refused(capsys, calibrator, half, out)
+    with pytest.raises(ValueError, match="holds no shards"):
+        apply(calibrator, half, out)
     for k in (0, 2):
         name = f"part-{k:06d}.parquet"
         (half / name).write_bytes((folder / "preds" / name).read_bytes())
-    assert "2 of 4 shards are missing" in refused(capsys, calibrator, half, out)
-    apply(calibrator, folder, out)
-    assert "holds scores already" in refused(capsys, calibrator, out, tmp_path / "again")
+    with pytest.raises(ValueError, match="2 of 4 shards are missing"):
+        apply(calibrator, half, out)
+    apply(calibrator, folder / "preds", out)
+    with pytest.raises(ValueError, match="holds scores already"):
+        apply(calibrator, out, tmp_path / "again")
     assert not (tmp_path / "again").exists()
 
 
-def test_what_does_not_fit_the_calibrator_is_refused_at_once(folder, tmp_path, capsys):
+def test_what_does_not_fit_the_calibrator_is_refused_at_once(folder, tmp_path):
     predictions, labels = make(n=100, c=7)
     path = tmp_path / "seven.safetensors"
     rightly.calibrator("spline").fit(predictions, labels).save(path)
     out = tmp_path / "scores"
-    assert "must have 7 classes" in refused(capsys, path, folder / "preds", out)
+    with pytest.raises(ValueError, match="must have 7 classes"):
+        apply(path, folder / "preds", out)
     assert not out.exists()
 
 
 def test_another_file_in_place_of_the_calibrator_is_refused(folder, tmp_path):
     path = tmp_path / "a.safetensors"
     path.write_bytes(fitted(folder, "spline").read_bytes())
-    scoring = Scoring.begin(path, folder / "preds", tmp_path / "scores")
+    scoring = ScoringJob.begin(path, folder / "preds", tmp_path / "scores")
     path.write_bytes(fitted(folder, "temperature_scaling").read_bytes())
     with pytest.raises(ValueError, match="not the calibrator that apply began with"):
-        scoring.opened()
+        scoring.open()
 
 
 def test_scores_are_not_taken_for_predictions(folder, tmp_path):
-    scoring = Scoring.begin(fitted(folder, "spline"), folder / "preds", tmp_path / "scores")
-    score = scoring.opened()
+    scoring = ScoringJob.begin(fitted(folder, "spline"), folder / "preds", tmp_path / "scores")
+    score = scoring.open()
     for k in scoring.target.missing():
         score(k)
     with pytest.raises(ValueError, match="scores that apply wrote, not predictions"):

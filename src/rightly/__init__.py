@@ -1,18 +1,94 @@
-"""Rightly: how likely is each prediction to be right?"""
+"""Rightly: how likely is each prediction to be right?
 
-from rightly import losses as losses
-from rightly import metrics as metrics
-from rightly.calibrators import CALIBRATORS as CALIBRATORS
-from rightly.calibrators import Calibrator as Calibrator
-from rightly.calibrators import NotFittedError as NotFittedError
-from rightly.calibrators import calibrator as calibrator
-from rightly.calibrators import load_calibrator as load_calibrator
-from rightly.collection import collect as collect
-from rightly.deployment import CalibratedClassifier as CalibratedClassifier
-from rightly.fitting import fit as fit
-from rightly.predictions import Predictions as Predictions
-from rightly.predictions import concatenate as concatenate
-from rightly.predictions import load as load
-from rightly.predictions import save as save
+Importing the package loads neither torch nor SciPy: every name below is loaded when it is first
+used (PEP 562).
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from rightly import losses as losses
+    from rightly import metrics as metrics
+    from rightly.calibrators import CALIBRATORS as CALIBRATORS
+    from rightly.calibrators import Calibrator as Calibrator
+    from rightly.calibrators import FittedCalibrator as FittedCalibrator
+    from rightly.calibrators import Method as Method
+    from rightly.calibrators import NotFittedError as NotFittedError
+    from rightly.calibrators import calibrator as calibrator
+    from rightly.calibrators import load_calibrator as load_calibrator
+    from rightly.calibrators.evidence import Evidence as Evidence
+    from rightly.collection import collect as collect
+    from rightly.deployment import CalibratedClassifier as CalibratedClassifier
+    from rightly.evaluation.results import Bootstrap as Bootstrap
+    from rightly.fitting import fit as fit
+    from rightly.metrics import METRICS as METRICS
+    from rightly.metrics import Metric as Metric
+    from rightly.predictions import Predictions as Predictions
+    from rightly.predictions import concatenate as concatenate
+    from rightly.predictions import load as load
+    from rightly.predictions import save as save
+    from rightly.registry import register as register
+    from rightly.reporting import Comparison as Comparison
+    from rightly.reporting import Evaluation as Evaluation
+    from rightly.reporting import Ranking as Ranking
+    from rightly.reporting import Report as Report
+    from rightly.reporting import compare as compare
+    from rightly.reporting import evaluate as evaluate
+    from rightly.reporting import rank as rank
+    from rightly.reporting import report as report
+    from rightly.transforms.shifts import Shift as Shift
+    from rightly.transforms.views import View as View
+
+# The same again for the running program: the names of each module.
+_EXPORTS = {
+    "rightly.calibrators": (
+        "CALIBRATORS",
+        "Calibrator",
+        "FittedCalibrator",
+        "Method",
+        "NotFittedError",
+        "calibrator",
+        "load_calibrator",
+    ),
+    "rightly.calibrators.evidence": ("Evidence",),
+    "rightly.collection": ("collect",),
+    "rightly.deployment": ("CalibratedClassifier",),
+    "rightly.evaluation.results": ("Bootstrap",),
+    "rightly.fitting": ("fit",),
+    "rightly.metrics": ("METRICS", "Metric"),
+    "rightly.predictions": ("Predictions", "concatenate", "load", "save"),
+    "rightly.registry": ("register",),
+    "rightly.reporting": (
+        "Comparison",
+        "Evaluation",
+        "Ranking",
+        "Report",
+        "compare",
+        "evaluate",
+        "rank",
+        "report",
+    ),
+    "rightly.transforms.shifts": ("Shift",),
+    "rightly.transforms.views": ("View",),
+}
+_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
+_MODULES = ("losses", "metrics")
+
+__all__ = [*_MODULE_OF, *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"rightly.{name}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'rightly' has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

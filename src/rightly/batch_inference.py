@@ -1,12 +1,17 @@
-"""Scores: what a calibrator says about a Parquet data set, shard by shard, as another one.
+"""Confidence for every row of stored predictions: as a CSV file, or shard by shard as Parquet.
 
-Columns: `index`, `name`, `label` and `shift` as collected, then `predicted_class`, `confidence`,
-`raw_confidence`, `temperature`, and `class_name` where it is known. One shard of scores belongs to
-one of predictions and appears whole or not at all, so a run that was killed goes on where it was.
+Columns of a Parquet data set of scores: `image`, `name`, `label` and `shift` as collected, then
+`predicted_class`, `confidence`, `raw_confidence`, `temperature`, and `class_name` where it is
+known. One shard of scores belongs to one of predictions and appears whole or not at all, so a run
+that was killed is resumed by the same call.
 """
 
+import csv
 import hashlib
+import itertools
 import json
+import os
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +21,13 @@ import numpy as np
 
 from rightly.atomic_write import write_atomically
 from rightly.calibrators import AnyCalibrator, load_calibrator
-from rightly.predictions import Predictions
-from rightly.predictions.parquet import KEY, Store, columns_of, settings_of
+from rightly.collection.distributed import run_shards
+from rightly.collection.ray_cluster import Cluster
+from rightly.predictions import Predictions, load
+from rightly.predictions.parquet import KEY, read_columns, read_settings
+from rightly.predictions.store import Store
 
-COLLECTED = ("index", "name", "label", "shift")
+COLLECTED = ("image", "name", "label", "shift")
 SCORES = {
     "predicted_class": np.int64,
     "confidence": np.float64,
@@ -27,11 +35,53 @@ SCORES = {
     "temperature": np.float64,
 }
 
+Progress = Callable[[int, int], object]  # shards scored, shards to be scored
 
-def scores(fitted: AnyCalibrator, predictions: Predictions) -> dict[str, np.ndarray]:
+
+def apply(
+    calibrator: str | os.PathLike[str],
+    predictions: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    cluster: Cluster | None = None,
+    progress: Progress = lambda done, total: None,
+) -> int | None:
+    """Writes a confidence for every prediction to `out`: a .csv file, else a Parquet data set.
+
+    `calibrator` and `predictions` are files; predictions that collect wrote as a folder are scored
+    shard by shard, with a `cluster` by workers of Ray. Returns the number of rows of a CSV file.
+    """
+    calibrator, predictions, out = Path(calibrator), Path(predictions), Path(out)
+    if cluster and not predictions.is_dir():
+        raise ValueError(
+            f"cluster is for folders of predictions that collect wrote, got {predictions}: "
+            "leave it out"
+        )
+    if predictions.is_dir() and out.suffix != ".csv":
+        _score_shards(ScoringJob.begin(calibrator, predictions, out), cluster, progress)
+        return None
+    if cluster is None:
+        fitted, (rows, _) = load_calibrator(calibrator), load(predictions)
+        columns = {name: values.tolist() for name, values in compute_scores(fitted, rows).items()}
+        names = rows.class_names or fitted.class_names
+        if names:
+            columns["class_name"] = [names[i] for i in columns["predicted_class"]]
+    else:
+        # Beside the file, because all nodes must see it; the system's own would be of each node.
+        with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
+            job = ScoringJob.begin(calibrator, predictions, Path(folder))
+            _score_shards(job, cluster, progress)
+            table = job.join()
+        columns = {name: table[name] for name in (*SCORES, "class_name") if name in table}
+    count = len(columns["confidence"])
+    write_atomically(out, lambda part: _write_csv(part, {"index": list(range(count)), **columns}))
+    return count
+
+
+def compute_scores(fitted: AnyCalibrator, predictions: Predictions) -> dict[str, np.ndarray]:
     """A column for each of SCORES, whatever further views the predictions have."""
     predictions = fitted.select_views(predictions)
-    said = (
+    columns = (
         fitted.classes(predictions),
         fitted.confidence(predictions),
         predictions.confidence,
@@ -39,12 +89,12 @@ def scores(fitted: AnyCalibrator, predictions: Predictions) -> dict[str, np.ndar
     )
     return {
         name: values.cpu().numpy().astype(SCORES[name])
-        for name, values in zip(SCORES, said, strict=True)
+        for name, values in zip(SCORES, columns, strict=True)
     }
 
 
 @dataclass(frozen=True)
-class Scoring:
+class ScoringJob:
     """A calibrator's file, the predictions it is applied to and the scores that come of it."""
 
     calibrator: Path
@@ -52,22 +102,22 @@ class Scoring:
     target: Store
 
     @classmethod
-    def begin(cls, calibrator: Path, source: Path, out: Path) -> "Scoring":
+    def begin(cls, calibrator: Path, source: Path, out: Path) -> "ScoringJob":
         """A new folder of scores, or one that was begun with the same calibrator and input."""
         fitted = load_calibrator(calibrator)
-        given = _whole(source)
-        predictions = _predictions(given, 0)
+        store = _open_complete(source)
+        predictions = _read_shard(store, 0)
         if predictions is not None:
-            scores(fitted, predictions[:1])  # what does not fit together is refused at once
+            compute_scores(fitted, predictions[:1])  # what does not fit together is refused at once
         settings = {
             "calibrator": fitted.title,
             "calibrator_sha256": _digest(calibrator),
-            "shards": given.settings["shards"],
-            **{f"input_{name}": value for name, value in given.settings.items()},
+            "shards": store.settings["shards"],
+            **{f"input_{name}": value for name, value in store.settings.items()},
         }
-        return cls(calibrator, given, Store.begin(out, settings))
+        return cls(calibrator, store, Store.begin(out, settings))
 
-    def opened(self) -> Callable[[int], dict[str, Any]]:
+    def open(self) -> Callable[[int], dict[str, Any]]:
         """A function that scores the shard of a number, with the calibrator loaded once."""
         fitted = load_calibrator(self.calibrator)
         if _digest(self.calibrator) != self.target.settings["calibrator_sha256"]:
@@ -79,46 +129,60 @@ class Scoring:
 
         return score
 
-    def joined(self) -> dict[str, list[Any]]:
-        """Every row of the scores: images as they are first, then shift by shift, as in `load`."""
+    def join(self) -> dict[str, list[Any]]:
+        """Every row of the scores: unshifted images first, then shift by shift, as in `load`."""
         import pyarrow as pa
         import pyarrow.parquet
 
         parts = [pa.parquet.read_table(path) for path in self.target.shards()]
-        rows = pa.concat_tables(parts).sort_by([("shift", "ascending"), ("index", "ascending")])
+        rows = pa.concat_tables(parts).sort_by([("shift", "ascending"), ("image", "ascending")])
         return {name: rows[name].to_pylist() for name in rows.column_names}
 
     def _write(self, k: int, fitted: AnyCalibrator) -> None:
         import pyarrow as pa
         import pyarrow.parquet
 
-        predictions = _predictions(self.source, k)
+        predictions = _read_shard(self.source, k)
         table = pa.parquet.read_table(self.source.shard(k), columns=list(COLLECTED))
         if predictions is None:
-            said = {name: np.zeros(0, kind) for name, kind in SCORES.items()}
+            columns = {name: np.zeros(0, kind) for name, kind in SCORES.items()}
         else:
-            said = scores(fitted, predictions)
-        for name, values in said.items():
+            columns = compute_scores(fitted, predictions)
+        for name, values in columns.items():
             table = table.append_column(name, pa.array(values))
         names = self.source.settings["class_names"] or fitted.class_names
         if names:
-            chosen = [names[i] for i in said["predicted_class"]]
-            table = table.append_column("class_name", pa.array(chosen, pa.string()))
-        marked = table.replace_schema_metadata({KEY: json.dumps(dict(self.target.settings))})
+            predicted = [names[i] for i in columns["predicted_class"]]
+            table = table.append_column("class_name", pa.array(predicted, pa.string()))
+        table = table.replace_schema_metadata({KEY: json.dumps(dict(self.target.settings))})
         write_atomically(
             self.target.shard(k),
             lambda part: pa.parquet.write_table(
-                marked, part, compression="zstd", write_page_checksum=True
+                table, part, compression="zstd", write_page_checksum=True
             ),
         )
 
 
-def _whole(path: Path) -> Store:
+def _score_shards(job: ScoringJob, cluster: Cluster | None, progress: Progress) -> None:
+    """Scores the shards that are not scored yet."""
+    missing = job.target.missing()
+    done = itertools.count(1)
+    progress(0, len(missing))
+    if cluster is not None:
+        run_shards(cluster, job, lambda k, answer: progress(next(done), len(missing)))
+        return
+    score = job.open()
+    for k in missing:
+        score(k)
+        progress(next(done), len(missing))
+
+
+def _open_complete(path: Path) -> Store:
     """The data set in a folder, with all of its shards."""
     shards = Store(path, {}).shards()
     if not shards:
         raise ValueError(f"{path} holds no shards of predictions: it must be what collect wrote")
-    settings = settings_of(shards[0])
+    settings = read_settings(shards[0])
     if "views" not in settings:
         raise ValueError(f"{path} holds scores already, not predictions to be scored")
     store = Store(path, settings)
@@ -131,13 +195,13 @@ def _whole(path: Path) -> Store:
     return store
 
 
-def _predictions(store: Store, k: int) -> Predictions | None:
+def _read_shard(store: Store, k: int) -> Predictions | None:
     """The predictions in one shard; None where none of its images could be decoded."""
-    if settings_of(store.shard(k)) != store.settings:
+    if read_settings(store.shard(k)) != store.settings:
         raise ValueError(f"{store.shard(k)} was collected with other settings than other shards")
-    columns = columns_of(store.shard(k), store.settings)
+    columns = read_columns(store.shard(k), store.settings)
     views = store.settings["views"]
-    if not len(columns["index"]):
+    if not len(columns["image"]):
         return None
     return Predictions(
         columns["logits"],
@@ -146,6 +210,13 @@ def _predictions(store: Store, k: int) -> Predictions | None:
         views or None,
         store.settings["class_names"],
     )
+
+
+def _write_csv(path: Path, columns: dict[str, list[Any]]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
 
 
 def _digest(path: Path) -> str:

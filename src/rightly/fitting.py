@@ -7,7 +7,7 @@ from rightly.calibrators import Calibrator, Cascade, FittedCalibrator, calibrato
 from rightly.decisions.thresholds import check_share, operating_point, threshold_for_accuracy
 from rightly.evaluation.measurement import TABLE_METRICS, fit_uncalibrated, measure
 from rightly.evaluation.view_cost import select_views_for_budget
-from rightly.predictions import Predictions, checked_labels
+from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 
 
@@ -27,8 +27,8 @@ def fit(
 
     Accept from `threshold` upwards, or from the lowest one whose accepted calibration samples are
     right with this `accuracy`; with neither, there is no threshold. `source` names the classifier,
-    as `rightly.predictions.source_of` reads it from what collect wrote. A `budget` in mean forward
-    passes per image chooses among the views and where to look at them; without `choose_views`
+    as `rightly.predictions.read_source` reads it from what collect wrote. A `budget` in mean
+    forward passes per image chooses among the views and where to look at them; without `choose_views`
     all of them are looked at there.
     """
     if threshold is not None and accuracy is not None:
@@ -54,7 +54,7 @@ def _record(
 ) -> FittedCalibrator:
     """The calibrator with its threshold, and what it was fitted on and measured with."""
     rows = predictions.unshifted()
-    unshifted, truth = predictions[rows], checked_labels(labels, predictions)[rows]
+    unshifted, truth = predictions[rows], check_labels(labels, predictions)[rows]
     correct = (fitted.classes(unshifted) == truth).cpu().numpy()
     own = fit_uncalibrated(unshifted, truth)
     record: dict[str, Any] = {

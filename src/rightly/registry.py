@@ -18,7 +18,7 @@ class Named(Protocol):
     def name(self) -> str: ...
 
 
-Record = TypeVar("Record", bound=Named)
+Record = TypeVar("Record", bound=Any)  # a Named; issubclass refuses protocols with attributes
 
 _REGISTRIES: "dict[type, Registry[Any]]" = {}  # by type of record: where `register` puts it
 

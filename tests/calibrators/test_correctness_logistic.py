@@ -8,9 +8,7 @@ from scipy.optimize import minimize
 import rightly
 from rightly import Predictions
 from rightly.calibrators.correctness_logistic.pseudo_shifted import (
-    image_numbers,
     pseudo_shifted,
-    shift_kinds,
     view_coupling,
 )
 from rightly.calibrators.correctness_logistic.random_features import FAR, RandomFeatures
@@ -31,7 +29,8 @@ def shaken(n=1500, strength=0.0, seed=0, shift=None, names=()):
     own = clear + noise + torch.randn(n, 10, generator=g)
     views = clear[:, None] + noise[:, None] + torch.randn(n, 3, 10, generator=g)
     marks = None if shift is None else np.full(n, shift)
-    predictions = Predictions(2 * own, 2 * views, shift=marks, shift_names=names)
+    image = None if shift is None else np.arange(n)
+    predictions = Predictions(2 * own, 2 * views, shift=marks, shift_names=names, image=image)
     return predictions, labels
 
 
@@ -136,15 +135,15 @@ def test_fit_takes_caution_and_neighbours_for_those_who_have_them(tmp_path, caps
     predictions, labels = make(n=400)
     rightly.save(tmp_path / "cal.npz", predictions, labels)
     cal, out = str(tmp_path / "cal.npz"), str(tmp_path / "c.safetensors")
-    assert main(["fit", cal, "--expected_shift", "0.8", "--neighbours", "90", "--out", out]) == 0
+    assert main(["fit", cal, "--expected-shift", "0.8", "--neighbours", "90", "--out", out]) == 0
     fitted = rightly.load_calibrator(out)
     assert (fitted.expected_shift, fitted.near_features.shape[0]) == (0.8, 90)
     again = rightly.calibrator("rightly", expected_shift=0.8, neighbours=90).fit(
         predictions, labels
     )
     assert torch.equal(again.confidence(predictions), fitted.confidence(predictions))
-    assert main(["fit", cal, "--method", "auto", "--expected_shift", "0.8", "--out", out]) == 0
-    for option in ("--expected_shift", "--neighbours"):
+    assert main(["fit", cal, "--method", "auto", "--expected-shift", "0.8", "--out", out]) == 0
+    for option in ("--expected-shift", "--neighbours"):
         refused = ["fit", cal, "--method", "temperature_scaling", option, "1", "--out", out]
         assert main(refused) == 2
         assert f"{option} is for --method rightly" in capsys.readouterr().err
@@ -255,16 +254,6 @@ class TestNeighbours:
             rightly.calibrator("rightly", neighbours=-1)
 
 
-def test_kinds_and_images_are_told_from_shifts():
-    names = ("gaussian_blur:3", "jpeg:2", "gaussian_blur:1", "fog")
-    shift = np.array([0, 0, 1, 1, 2, 2, 3, 4])
-    predictions = Predictions(torch.randn(8, 3), shift=shift, shift_names=names)
-    assert shift_kinds(predictions).tolist() == [0, 0, 1, 1, 2, 2, 1, 3]
-    assert image_numbers(predictions).tolist() == [0, 1, 0, 1, 0, 1, 0, 0]
-    unnamed = Predictions(torch.randn(3, 3), shift=np.array([0, 1, 2]))
-    assert shift_kinds(unnamed).tolist() == [0, 1, 2]
-
-
 class TestHiddenUnits:
     def test_they_are_what_numpy_makes_of_them(self):
         columns = torch.randn(50, 4, dtype=torch.float64) * 3 + 1
@@ -298,8 +287,7 @@ class TestHiddenUnits:
     @pytest.mark.parametrize("kinds", [0, 4])
     def test_fitted_without_views_it_ignores_them(self, kinds):
         joined, labels = rehearsing(STANDARD_SHIFTS[:kinds])
-        marks = {"shift": joined.shift.numpy(), "shift_names": joined.shift_names}
-        fitted = rightly.calibrator("rightly").fit(Predictions(joined.logits, **marks), labels)
+        fitted = rightly.calibrator("rightly").fit(joined.without_views(), labels)
         shown, _ = shaken(seed=5)
         assert bool(fitted.starts.shape[0]) == bool(kinds)
         bare = fitted.confidence(Predictions(shown.logits))

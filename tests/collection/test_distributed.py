@@ -1,326 +1,209 @@
-"""The same data sets from a Ray cluster as from one process, whatever happens to its nodes."""
+"""Shards are done once, whatever happens to workers; with a Ray that runs in this process."""
 
-import os
-import signal
-import subprocess
 import sys
-import threading
-import time
-from functools import partial
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-import pyarrow.parquet as pq
 import pytest
+import torch
 from PIL import Image
 
-from rightly.cli import main
-from rightly.collection import Plan
+from rightly import collection
+from rightly.batch_inference import Scoring, apply_with
+from rightly.calibrators import calibrator
+from rightly.classifiers import Preprocessing, open_model
+from rightly.collection import CollectionLog, Plan
+from rightly.collection.distributed import CollectJob, ShardJob, collect_with, run_shards
+from rightly.collection.ray_cluster import Cluster
+from rightly.datasets import open_images
+from rightly.predictions import load
+from rightly.predictions.store import Store
+from tests.collection import fake_ray
+from tests.collection.tiny_model import CLASSES, class_folders, same
 
-NEEDS_RAY = [
-    pytest.mark.slow,
-    pytest.mark.xdist_group("ray"),  # one cluster at a time is enough for two cores
-    # Of Ray itself, about settings that it makes and threads that it leaves to the system.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
-    pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
-OBJECTS = 100_000_000
-# A node that is gone is noticed after seconds, not after the half minute that Ray gives it.
-ATTENTIVE = {"health_check_period_ms": 500, "health_check_failure_threshold": 4}
-
-# `leave_mark` notes which processes on which nodes opened the model.
 MODEL = """
-import os, pathlib, time, torch
+import torch
 
 def make():
-    g = torch.Generator().manual_seed(0)
-    head = torch.nn.Linear(3 * 8 * 8, 3)
-    with torch.no_grad():
-        for weight in head.parameters():
-            weight.copy_(torch.randn(weight.shape, generator=g))
-    return torch.nn.Sequential(torch.nn.Flatten(), head)
-
-def leave_mark():
-    import ray
-    if ray.is_initialized() and ray.get_runtime_context().get_actor_id():
-        marks = pathlib.Path("marks")
-        marks.mkdir(exist_ok=True)
-        (marks / f"{os.getpid()} {ray.get_runtime_context().get_node_id()}").touch()
-
-class Slow(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.model = make()
-
-    def forward(self, images):
-        time.sleep(0.2)
-        return self.model(images)
-
-def slow():
-    leave_mark()
-    return Slow()
-
-class Deadly(Slow):
-    def forward(self, images):
-        if (images == 1).all((1, 2, 3)).any():
-            os.kill(os.getpid(), 9)
-        return self.model(images)
-
-def deadly():
-    return Deadly()
-
-def of_three_dimensions():
-    return lambda images: images.mean(1)
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 3))
 """
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    """Two nodes of one CPU; this process is on the first."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    ray = pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
-
-    head = {"num_cpus": 1, "object_store_memory": OBJECTS, "include_dashboard": False}
-    made = Cluster(initialize_head=True, head_node_args={**head, "_system_config": ATTENTIVE})
-    ray.init(made.address, log_to_driver=False, logging_level="error")
-    yield made
-    ray.shutdown()
-    made.shutdown()
+@pytest.fixture(autouse=True)
+def ray(monkeypatch):
+    return fake_ray.install(monkeypatch)
 
 
-@pytest.fixture
-def second_node(cluster):
-    node = cluster.add_node(num_cpus=1, object_store_memory=OBJECTS)
-    cluster.wait_for_nodes(timeout=30)
-    yield node
-    if node in cluster.list_all_nodes():
-        cluster.remove_node(node)
+@dataclass(frozen=True)
+class Job:
+    """Writes empty shards; `fail(k, begun)` may raise, or say that a shard has to wait."""
+
+    target: Store
+    fail: object = lambda k, begun: None
+    begun: Counter = field(default_factory=Counter)
+
+    def open(self):
+        def do(k):
+            self.begun[k] += 1
+            answer = self.fail(k, self.begun[k])
+            if answer is None:
+                self.target.shard(k).write_bytes(b"")
+            return answer or {"number": k}
+
+        return do
+
+
+def run(tmp_path, fail=lambda k, begun: None):
+    job, answers = Job(Store(tmp_path, {"shards": 5}), fail), {}
+    run_shards(Cluster(), job, lambda k, answer: answers.update({k: answer}))
+    assert not job.target.missing()
+    return job, answers
+
+
+def test_every_missing_shard_is_done_once(tmp_path, ray):
+    job, answers = run(tmp_path)
+    assert isinstance(job, ShardJob)
+    assert answers == {k: {"number": k} for k in range(5)} and set(job.begun.values()) == {1}
+    job.target.shard(3).unlink()
+    assert list(run(tmp_path)[1]) == [3]
+    starts = len(ray.calls)
+    assert run(tmp_path)[1] == {} and len(ray.calls) == starts  # nothing is left: no cluster
+
+
+def test_a_worker_that_is_lost_is_replaced(tmp_path):
+    def fail(k, begun):
+        if k == 2 and begun < 3:
+            raise fake_ray.WorkerLost
+
+    job, answers = run(tmp_path, fail)
+    assert sorted(answers) == list(range(5)) and job.begun[2] == 3
+
+
+def test_a_shard_that_brings_down_every_worker_ends_the_run(tmp_path):
+    def fail(k, begun):
+        if k == 2:
+            raise fake_ray.WorkerLost
+
+    with pytest.raises(OSError, match="shard 2 brought down its worker 4 times"):
+        run(tmp_path, fail)
+
+
+def test_a_run_that_ray_gave_up_goes_on_in_another_round(tmp_path):
+    def fail(k, begun):
+        if k == 3 and begun == 1:
+            (tmp_path / "part-000003.parquet").write_bytes(b"")  # written, but not reported
+            raise KeyboardInterrupt
+
+    original = fake_ray._Rows.iter_rows
+
+    def iter_rows(self):
+        try:
+            yield from original(self)
+        except KeyboardInterrupt as error:
+            raise fake_ray.RayError("the node is gone") from error
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fake_ray._Rows, "iter_rows", iter_rows)
+        job, answers = run(tmp_path, fail)
+    assert answers == {k: {"number": k} if k != 3 else {} for k in range(5)}
+    assert job.begun[4] == 1
+
+
+def test_a_run_without_progress_says_how_to_resume(tmp_path, monkeypatch):
+    def iter_rows(self):
+        raise fake_ray.RayError("no nodes left\nand more lines")
+
+    monkeypatch.setattr(fake_ray._Rows, "iter_rows", iter_rows)
+    message = "no progress in 3 rounds, 5 shards missing: no nodes left; rerun the same command"
+    with pytest.raises(OSError, match=message):
+        run(tmp_path)
+
+
+def test_a_shard_may_wait_for_another(tmp_path):
+    def fail(k, begun):
+        if k == 0 and begun == 1:
+            return {"postponed": "needs the columns of another"}
+        return None
+
+    assert sorted(run(tmp_path, fail)[1]) == list(range(5))
+    with pytest.raises(ValueError, match="nothing to take columns from"):
+        for shard in tmp_path.iterdir():
+            shard.unlink()
+        run(tmp_path, lambda k, begun: {"postponed": "nothing to take columns from"})
+
+
+def test_errors_of_the_user_keep_their_type_and_message(tmp_path):
+    def fail(k, begun):
+        raise FileNotFoundError("there is no model file")
+
+    with pytest.raises(OSError, match="^there is no model file$"):
+        run(tmp_path, fail)
+
+    def crash(k, begun):
+        return {}["missing"]
+
+    with pytest.raises(RuntimeError, match="(?s)in a worker: Traceback.*KeyError: 'missing'"):
+        run(tmp_path, crash)
+
+
+def test_shards_that_only_other_nodes_see_are_an_error(tmp_path):
+    with pytest.raises(OSError, match="5 shards were written on other nodes .* all nodes share"):
+        run(tmp_path, lambda k, begun: {"written": "elsewhere"})
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """A folder with models and 160 images, which makes ten shards."""
+    """A folder of 30 images, one of them in grey, and a model beside it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rightly.cli.collecting.Plan", partial(Plan, shard_size=16))
-    rng = np.random.default_rng(0)
-    for name in "abc":
-        (tmp_path / "images" / name).mkdir(parents=True)
-    for i in range(160):
-        pixels = rng.integers(0, 255, (8, 8, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(tmp_path / "images" / "abc"[i % 3] / f"{i:03}.png")
-    (tmp_path / "tiny.py").write_text(MODEL)
+    monkeypatch.syspath_prepend(tmp_path)
+    class_folders(tmp_path / "images", 30)
+    first = sorted((tmp_path / "images" / CLASSES[0]).iterdir())[0]
+    Image.open(first).convert("L").save(first)
+    (tmp_path / "ray_model.py").write_text(MODEL)
     yield tmp_path
-    sys.modules.pop("tiny", None)
+    sys.modules.pop("ray_model", None)
 
 
-def collect(model, out, *others):
-    arguments = ["--images", "images", "--views", "grayscale", "-b", "10", "--quiet", *others]
-    return main(["collect", "--model", f"py:tiny:{model}", "--out", out, *arguments])
+def collect_job(out, **settings):
+    plan = Plan(("hflip",), ("contrast:2",), shard_size=8, **settings)
+    options = {
+        "model": "py:ray_model:make",
+        "device": "cpu",
+        "preprocessing": Preprocessing((8, 8)),
+    }
+    images = {"source": "images", "layout": "folders"}
+    stored = plan.settings(open_model(**options), open_images(**images))
+    return CollectJob(Store.begin(Path(out), stored), plan, options, images, batch_size=5)
 
 
-def rows_of(folder):
-    """All that is in a folder, shard by shard."""
-    return {path.name: pq.read_table(path) for path in sorted(Path(folder).iterdir())}
-
-
-def assert_same(left, right):
-    first, second = rows_of(left), rows_of(right)
-    assert list(first) == list(second)
-    for name, table in first.items():
-        assert table.equals(second[name], check_metadata=True), name
-
-
-def ray_marked(test):
-    for mark in NEEDS_RAY:
-        test = mark(test)
-    return test
-
-
-@ray_marked
-def test_a_cluster_collects_what_one_process_does(place, second_node, capsys):
-    Image.fromarray(np.full((8, 8), 7, np.uint8)).save(place / "images" / "a" / "grey.png")
-    (place / "images" / "b" / "damaged.png").write_bytes(b"none")
-    others = ["--unreadable", "skip", "--features", "--shifts", "contrast,gaussian_noise:5"]
-    assert collect("make", "local", *others) == 0
-    told = capsys.readouterr()
-    assert collect("make", "ray", *others, "--engine", "ray") == 0
-    also = capsys.readouterr()
-    assert_same("local", "ray")
-    assert len(rows_of("ray")) == 11
-    assert "1 pictures of mode L" in told.err and also.err == told.err
-    assert "161 of 162 images" in also.out
-    # What is complete is left alone, without a worker.
-    assert collect("make", "ray", *others, "--engine", "ray") == 0
-    assert "was complete" in capsys.readouterr().out
-
-
-@ray_marked
-def test_a_shard_without_a_readable_image_waits_for_another(place, second_node, capsys):
-    for path in sorted((place / "images" / "a").iterdir())[:20]:
-        path.write_bytes(b"none")
-    others = ["--unreadable", "skip"]
-    assert collect("make", "local", *others) == 0
-    assert collect("make", "ray", *others, "--engine", "ray", "--ray-workers", "1") == 0
-    assert_same("local", "ray")
-    for path in (place / "images").rglob("*.png"):
-        path.write_bytes(b"none")
-    assert collect("make", "nothing", *others, "--engine", "ray") == 2
-    assert "no image could be decoded; the first is a/000.png" in one_line(capsys)
-
-
-def one_line(capsys):
-    told = capsys.readouterr().err
-    assert "Traceback" not in told
-    return told.replace("\n", " ")
-
-
-def when_both_nodes_work(out, strike):
-    """Strikes when two workers have opened the model and some shards are there, but not all."""
-    seen = {}
-
-    def watch():
-        deadline = time.monotonic() + 50
-        while time.monotonic() < deadline:
-            marks = [path.name.split() for path in Path("marks").glob("*")]
-            shards = len(list(Path(out).glob("part-*.parquet")))
-            if len({node for _, node in marks}) == 2 and shards >= 2:
-                seen["shards"] = shards
-                strike({node: int(pid) for pid, node in marks})
-                return
-            time.sleep(0.02)
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    return thread, seen
-
-
-@ray_marked
-@pytest.mark.parametrize("victim", ["node", "worker"])
-def test_a_run_is_complete_though_a_worker_or_its_node_is_killed(
-    place, cluster, second_node, victim
-):
-    def strike(workers):
-        if victim == "node":
-            cluster.remove_node(second_node, allow_graceful=False)
-        else:
-            os.kill(workers[second_node.node_id], signal.SIGKILL)
-
-    assert collect("slow", "local") == 0
-    thread, seen = when_both_nodes_work("ray", strike)
-    assert collect("slow", "ray", "--engine", "ray") == 0
-    thread.join(60)
-    assert seen["shards"] < 10
-    assert_same("local", "ray")
-
-
-@ray_marked
-def test_an_image_that_kills_every_worker_ends_the_run(place, second_node, capsys):
-    Image.fromarray(np.full((8, 8, 3), 255, np.uint8)).save(place / "images" / "b" / "killer.png")
-    assert collect("deadly", "ray", "--engine", "ray") == 2
-    assert "brought down its worker 4 times" in one_line(capsys)
-
-
-@ray_marked
-def test_what_is_the_users_mistake_reads_as_in_one_process(place, second_node, capsys):
-    (place / "images" / "b" / "damaged.png").write_bytes(b"none")
-    for model in ("make", "of_three_dimensions"):
-        assert collect(model, f"local {model}") == 2
-        expected = one_line(capsys)
-        assert collect(model, f"ray {model}", "--engine", "ray") == 2
-        told = one_line(capsys)
-        assert told == expected
-    assert collect("make", "ray", "--engine", "ray", "--views", "sideways") == 2
-    assert "there is no view 'sideways'" in one_line(capsys)
-    assert not Path("ray").exists()
-
-
-@ray_marked
-def test_a_node_with_other_images_is_refused(place, second_node, capsys):
-    """Here it is a model that is another one on every process."""
-    with (place / "tiny.py").open("a") as file:
-        file.write("def other():\n    return torch.nn.Sequential(torch.nn.Flatten(), ")
-        file.write("torch.nn.Linear(192, 3))\n")
-    assert collect("other", "ray", "--engine", "ray") == 2
-    assert "sees other model_fingerprint than the run began with" in one_line(capsys)
-
-
-@ray_marked
-def test_a_cluster_applies_a_calibrator_as_one_process_does(place, second_node):
-    assert collect("make", "local", "--shifts", "contrast") == 0
-    assert main(["fit", "local", "--method", "ca_views", "--out", "a.safetensors"]) == 0
-    for out in ("scores", "scores.csv"):
-        assert main(["apply", "a.safetensors", "local", "--out", out]) == 0
-        arguments = ["--out", f"ray {out}", "--engine", "ray", "--ray-workers", "2"]
-        assert main(["apply", "a.safetensors", "local", *arguments]) == 0
-    assert_same("scores", "ray scores")
-    assert Path("scores.csv").read_text() == Path("ray scores.csv").read_text()
-    assert sorted(path.name for path in place.iterdir() if path.name.startswith(".")) == []
-
-
-@ray_marked
-def test_without_an_address_ray_is_started_and_stopped(place):
-    pytest.importorskip("ray")
-    command = [sys.executable, "-m", "rightly", "collect", "--model", "py:tiny:make"]
-    command += ["--images", "images", "--views", "grayscale", "-b", "10"]
-    subprocess.run([*command, "--out", "local"], check=True, timeout=60)
-    done = subprocess.run(
-        [*command, "--out", "ray", "--engine", "ray", "--ray-workers", "1"],
-        check=True,
-        timeout=60,
-        capture_output=True,
-        text=True,
+def test_workers_collect_and_apply_as_one_process_does(place):
+    job, log, counts = collect_job("ray"), CollectionLog(), []
+    collect_with(Cluster(workers=2), job, counts.append, log)
+    assert sum(counts) == 30 and log.converted == {"L": 1}
+    local = collect_job("local")
+    collection.collect_into(
+        local.target, open_model(**job.model), open_images(**job.images), job.plan, 5
     )
-    assert_same("local", "ray")
-    assert "160 of 160 images" in done.stdout
-    # The progress bar, and one line of Ray's that says that it will be quiet.
-    assert len(done.stderr.splitlines()) <= 2
+    same(load("ray"), load("local"))
+    torch.manual_seed(0)
+    predictions, labels = load("local")
+    calibrator("temperature_scaling").fit(predictions, labels).save("a.safetensors")
+    scoring = Scoring.begin(Path("a.safetensors"), Path("ray"), Path("scores"))
+    done = []
+    apply_with(Cluster(), scoring, done.append)
+    assert sum(done) == 4 and len(scoring.join()["confidence"]) == 60
 
 
-def test_without_ray_the_error_names_what_to_install(place, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    assert collect("make", "ray", "--engine", "ray") == 2
-    assert "pip install 'rightly[ray]'" in one_line(capsys)
-    assert main(["apply", "a", "b", "--out", "c", "--engine", "ray"]) == 2
-    assert "pip install 'rightly[ray]'" in one_line(capsys)
-
-
-def test_arguments_of_ray_need_the_engine(place, capsys):
-    assert collect("make", "out", "--ray-workers", "2") == 2
-    assert "--ray-workers has no meaning without --engine ray" in one_line(capsys)
-
-
-@ray_marked
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--ray-workers", "0"], "workers of Ray must be 1 or more"),
-        (["--ray-gpus-per-worker", "-1"], "0 GPUs or more"),
-        (["--device", "cuda"], "add --ray-gpus-per-worker 1"),
-    ],
-)
-def test_bad_arguments_are_refused_before_ray_starts(place, capsys, arguments, words):
-    pytest.importorskip("ray")
-    assert collect("make", "ray", "--engine", "ray", *arguments) == 2
-    assert words in one_line(capsys)
-
-
-@ray_marked
-def test_more_than_there_is_cannot_be_asked_for(place, cluster, capsys):
-    assert collect("make", "ray", "--engine", "ray", "--ray-gpus-per-worker", "1") == 2
-    assert "no place for a worker with 1 CPUs and 1 GPUs" in one_line(capsys)
-    assert collect("make", "ray", "--engine", "ray", "-j", "64") == 2
-    assert "no place for a worker with 64 CPUs and 0 GPUs" in one_line(capsys)
-
-
-@ray_marked
-def test_a_wrong_address_is_refused_at_once(place):
-    pytest.importorskip("ray")
-    from rightly.collection.distributed import _check_reachable
-
-    for address in ("127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:port"):
-        with pytest.raises(ConnectionError, match="no Ray cluster at"):
-            _check_reachable(address)
-    _check_reachable(None)
-    _check_reachable("auto")
+def test_a_shard_without_a_readable_image_waits_and_other_nodes_are_checked(place):
+    job = collect_job("out")
+    other = {**job.target.settings, "model_fingerprint": "another"}
+    with pytest.raises(ValueError, match="sees other model_fingerprint than the run began with"):
+        CollectJob(Store(place / "out", other), job.plan, job.model, job.images).open()
+    for path in sorted((place / "images").rglob("*.png"))[:8]:
+        path.write_bytes(b"none")
+    waiting = collect_job("skips", unreadable="skip")
+    assert "postponed" in waiting.open()(0)
+    collect_with(Cluster(), waiting)
+    assert len(load(place / "skips")[0]) == 44 and len(waiting.target.skipped()) == 8

@@ -60,7 +60,7 @@ class TestModule:
         images = list(pictures(20, seed=3))
         said = CalibratedClassifier(Small(), calibrator).predict(images)
         opened = rightly.classifiers.open_model(Small(), preprocessing=PREPROCESSING)
-        data = rightly.datasets.adapters.torch_dataset([(image, 0) for image in images])
+        data = rightly.datasets.adapters.open_torch_dataset([(image, 0) for image in images])
         found, _ = rightly.collect(opened, data, views=VIEWS)
         assert torch.equal(said.classes, found.classes)
         assert torch.allclose(said.confidence.double(), calibrator.confidence(found), atol=1e-6)

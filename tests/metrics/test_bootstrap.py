@@ -1,127 +1,123 @@
-"""Resampled metrics against the metrics themselves; intervals and tests against what they claim."""
+"""Intervals and paired tests against what they claim."""
 
 import math
-from itertools import product
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+import rightly.registry
 from rightly import metrics
-from rightly.metrics import METRICS
-from rightly.metrics import kernel_smoothing as smoothing
+from rightly.metrics import METRICS, Metric, Outcomes
 from rightly.metrics.bootstrap import (
-    draw,
+    FEW,
+    draw_resamples,
     holm,
     interval,
+    min_resamples,
     noise_floor,
     paired_p,
-    range_of,
-    replicates,
+    replicate_metrics,
 )
-from rightly.metrics.resampled import WEIGHTED, Outcomes, Replicates
+from tests.metrics.synthetic import make_outcomes, measure
 
 
-def said(n=300, c=6, decimals=None, seed=0):
-    """Over-confident probabilities; rounded confidences have ties."""
-    rng = np.random.default_rng(seed)
-    probabilities = rng.dirichlet(np.full(c, 0.4), n)
-    labels = (rng.random((n, 1)) > probabilities.cumsum(-1)).sum(-1)
-    confidence = probabilities.max(-1)
-    if decimals is not None:
-        confidence = confidence.round(decimals)
-    return Outcomes(confidence, probabilities.argmax(-1) == labels, probabilities, labels)
+@pytest.fixture
+def register():
+    """Registers metrics for one test."""
+    names = []
+
+    def add(metric):
+        rightly.registry.register(metric)
+        names.append(metric.name)
+
+    yield add
+    for name in names:
+        METRICS.remove(name)
 
 
-def measured(name, scored, rows):
-    takes = (scored.confidence, scored.correct)
-    if METRICS[name].takes == "probabilities":
-        takes = (scored.probabilities, scored.labels)
-    return METRICS[name].measure(takes[0][rows], takes[1][rows])
+def test_a_registered_metric_is_resampled_one_by_one_on_the_first_resamples(register):
+    register(Metric("plain_ece", metrics.ece))
+    register(Metric("plain_nll", metrics.nll, inputs="probabilities", unit="nats"))
+    outcomes = make_outcomes(1000)
+    resamples = draw_resamples(1000, 2 * FEW)
+    values = replicate_metrics(outcomes, ["plain_ece", "ece", "plain_nll", "nll"], resamples)
+    for name in ("ece", "nll"):
+        assert len(values[name]) == 2 * FEW
+        np.testing.assert_allclose(values[f"plain_{name}"], values[name][:FEW], atol=1e-12)
+    longer = replicate_metrics(outcomes, ["plain_ece"], resamples, few=FEW + 50)
+    assert len(longer["plain_ece"]) == FEW + 50
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_every_metric_resamples_as_if_samples_were_copied(name):
-    for n, decimals in product((1, 2, 40, 400), (None, 1, 2)):
-        scored = said(n, decimals=decimals)
-        ones = np.ones((1, n), dtype=np.uint8)
-        counts = np.concatenate([ones, *draw(n, 5, seed=n)])
-        expected = [measured(name, scored, np.repeat(np.arange(n), row)) for row in counts]
-        found = replicates(scored, [name], [counts])[name]
-        np.testing.assert_allclose(found, expected, atol=1e-8)
+def test_few_resamples_are_taken_across_blocks(register):
+    register(Metric("plain_brier", metrics.brier))
+    outcomes, resamples = make_outcomes(60), draw_resamples(60, 30)
+    blocks = [resamples[0][:8], resamples[0][8:16], resamples[0][16:]]
+    for few in (5, 8, 20):
+        values = replicate_metrics(outcomes, ["plain_brier", "brier"], blocks, few)
+        np.testing.assert_allclose(values["plain_brier"], values["brier"][:few], atol=1e-12)
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_saturated_confidence_resamples_too(name):
-    rng = np.random.default_rng(0)
-    confidence = rng.choice([0.0, 0.5, 1.0], 60)
-    probabilities = np.stack([confidence, 1 - confidence], -1)
-    labels = rng.integers(0, 2, 60)
-    scored = Outcomes(confidence, labels == 0, probabilities, labels)
-    (counts,) = draw(60, 20)
-    expected = [measured(name, scored, np.repeat(np.arange(60), row)) for row in counts]
-    np.testing.assert_allclose(replicates(scored, [name], [counts])[name], expected, atol=1e-8)
+def test_only_a_metric_with_a_range_is_clipped(register):
+    # Between -20 and 20: in [0, 1], as every range was once taken to be, lies no value of it.
+    register(Metric("far", lambda confidence, correct: 20 * (correct.mean() - 1)))
+    outcomes = make_outcomes(200)
+    far = METRICS["far"]
+    values = replicate_metrics(outcomes, ["far"], draw_resamples(200, 100))["far"]
+    value = measure("far", outcomes)
+    low, high = interval(value, values, far.range)
+    assert low < value < high < 0
+    assert interval(value, values, far.range) == interval(value, values)
 
 
-def test_a_metric_without_a_weighted_form_is_resampled_one_by_one(monkeypatch):
-    scored, resamples = said(100), draw(100, 30)
-    expected = replicates(scored, ["ece"], resamples)["ece"]
-    monkeypatch.setattr("rightly.metrics.bootstrap.WEIGHTED", {})
-    np.testing.assert_allclose(replicates(scored, ["ece"], resamples)["ece"], expected, atol=1e-12)
-
-
-def test_fixed_point_sums_stay_exact_for_many_samples():
-    scored = said(200_000)
-    ones = Replicates(scored, np.ones((1, 200_000), dtype=np.uint8))
-    for name in ("ece", "ks", "ace"):
-        expected = METRICS[name].measure(scored.confidence, scored.correct)
-        assert WEIGHTED[name](ones)[0] == pytest.approx(expected, abs=1e-10)
+def test_a_metric_that_does_not_exist_is_refused_with_the_closest():
+    with pytest.raises(ValueError, match="metric must be one of .* did you mean 'brier'"):
+        replicate_metrics(make_outcomes(5), ["brierr"], draw_resamples(5, 2))
 
 
 def test_resamples_are_seeded_and_keep_their_size():
-    one, same, other = (np.concatenate(draw(50, 7, seed)) for seed in (0, 0, 1))
+    one, same, other = (np.concatenate(draw_resamples(50, 7, seed)) for seed in (0, 0, 1))
     assert (one.sum(-1) == 50).all() and one.shape == (7, 50)
     np.testing.assert_array_equal(one, same)
     assert (one != other).any()
     strata = np.arange(50) % 3
-    within = np.concatenate(draw(50, 7, strata=strata))
+    within = np.concatenate(draw_resamples(50, 7, strata=strata))
     for stratum in range(3):
         assert (within[:, strata == stratum].sum(-1) == (strata == stratum).sum()).all()
 
 
 def test_resamples_are_uniform():
-    (counts,) = draw(20, 5000, seed=3)
+    (counts,) = draw_resamples(20, 5000, seed=3)
     np.testing.assert_allclose(counts.mean(0), 1, atol=0.06)
     np.testing.assert_allclose(counts.var(0), 0.95, atol=0.08)  # (1 - 1/n) of a multinomial
 
 
 def test_intervals_cover_what_they_should():
     rng = np.random.default_rng(0)
-    held = {"brier": 0, "ece": 0}
+    covered = {"brier": 0, "ece": 0}
     runs, n = 150, 400
 
-    def drawn():
+    def draw():
         confidence = 1 - 0.7 * rng.beta(1, 3, n)
         return Outcomes(confidence, rng.random(n) < 0.92 * confidence)
 
-    expected = {
-        name: np.mean([measured(name, drawn(), slice(None)) for _ in range(2000)]) for name in held
-    }
+    expected = {name: np.mean([measure(name, draw()) for _ in range(2000)]) for name in covered}
     for seed in range(runs):
-        scored = drawn()
-        for name, values in replicates(scored, list(held), draw(n, 200, seed)).items():
-            low, high = interval(measured(name, scored, slice(None)), values)
-            held[name] += low <= expected[name] <= high
-    for count in held.values():
+        outcomes = draw()
+        resamples = draw_resamples(n, 200, seed)
+        for name, values in replicate_metrics(outcomes, list(covered), resamples).items():
+            low, high = interval(measure(name, outcomes), values)
+            covered[name] += low <= expected[name] <= high
+    for count in covered.values():
         assert binomtest(count, runs, 0.95).pvalue > 0.001
 
 
 def test_an_interval_holds_its_value_and_stays_in_range():
-    scored = said(200)
-    for name, values in replicates(scored, list(METRICS), draw(200, 200)).items():
-        value = measured(name, scored, slice(None))
-        least, largest = range_of(name)
-        low, high = interval(value, values, range_of(name))
+    outcomes, resamples = make_outcomes(200), draw_resamples(200, 200)
+    for name, values in replicate_metrics(outcomes, list(METRICS), resamples).items():
+        value = measure(name, outcomes)
+        least, largest = METRICS[name].range
+        low, high = interval(value, values, METRICS[name].range)
         assert least <= low <= value <= high <= largest
     assert interval(0.01, np.array([0.0, 0.1, 0.2]), (0.0, 1.0)).low == 0
     assert math.isnan(interval(math.nan, values).low)
@@ -134,7 +130,9 @@ def test_the_paired_test_is_uniform_where_nothing_differs():
     for seed in range(200):
         right = rng.random(300) < 0.7
         pair = [Outcomes(np.clip(0.7 + 0.1 * rng.normal(size=300), 0, 1), right) for _ in "ab"]
-        one, other = (replicates(x, ["brier"], draw(300, 200, seed))["brier"] for x in pair)
+        one, other = (
+            replicate_metrics(x, ["brier"], draw_resamples(300, 200, seed))["brier"] for x in pair
+        )
         difference = np.subtract(*(metrics.brier(x.confidence, x.correct) for x in pair))
         p.append(paired_p(float(difference), one - other))
     assert binomtest(sum(x <= 0.05 for x in p), 200, 0.05).pvalue > 0.001
@@ -142,14 +140,24 @@ def test_the_paired_test_is_uniform_where_nothing_differs():
 
 
 def test_pairing_finds_a_difference_that_intervals_hide():
-    scored = said(5000)
-    worse = Outcomes(np.clip(scored.confidence + 0.05, 0, 1), scored.correct)
-    resamples = draw(5000, 500)
-    one, other = (replicates(x, ["brier"], resamples)["brier"] for x in (scored, worse))
+    outcomes = make_outcomes(5000)
+    worse = Outcomes(np.clip(outcomes.confidence + 0.05, 0, 1), outcomes.correct)
+    resamples = draw_resamples(5000, 500)
+    one, other = (replicate_metrics(x, ["brier"], resamples)["brier"] for x in (outcomes, worse))
     gap = metrics.brier(worse.confidence, worse.correct)
-    gap -= metrics.brier(scored.confidence, scored.correct)
+    gap -= metrics.brier(outcomes.confidence, outcomes.correct)
     assert gap < 1.5 * np.std(one)  # well inside the other interval
     assert paired_p(gap, other - one) < 0.05 < paired_p(0.0, other - one) == 1
+    assert math.isnan(paired_p(math.nan, other - one))
+    assert math.isnan(paired_p(gap, one * math.nan))
+
+
+def test_fewer_resamples_than_the_minimum_can_never_be_significant():
+    for tests in (1, 4, 19):
+        needed = min_resamples(tests, 0.05)
+        smallest = [paired_p(1.0, np.zeros(n)) for n in (needed - 2, needed)]
+        passes = [holm({str(k): p for k in range(tests)})["0"] <= 0.05 for p in smallest]
+        assert passes == [False, True]
 
 
 def test_holm_is_the_worked_example():
@@ -170,21 +178,10 @@ def test_the_noise_floor_is_the_ece_of_labels_that_follow_confidence():
     assert noise_floor(np.ones(10)).high == 0
 
 
-def test_smoothing_keeps_mass_and_matches_a_filter_that_mirrors():
-    from scipy.ndimage import gaussian_filter1d
-
-    rng = np.random.default_rng(0)
-    mass = rng.random((3, smoothing.CELLS))
-    widths = np.array([0.01, 0.05, 0.3])
-    found = smoothing.smooth(mass, widths)
-    np.testing.assert_allclose(found.sum(-1), mass.sum(-1))
-    for row, width, expected in zip(mass, widths, found, strict=True):
-        filtered = gaussian_filter1d(row, width * smoothing.CELLS, mode="reflect", truncate=8)
-        np.testing.assert_allclose(filtered, expected, atol=1e-10)
-
-
 def test_few_or_no_samples_are_refused():
     with pytest.raises(ValueError, match="at least 1"):
-        draw(0)
+        draw_resamples(0)
     with pytest.raises(ValueError, match="need probabilities"):
-        replicates(Outcomes(np.array([0.5]), np.array([True])), ["nll"], draw(1, 2))
+        replicate_metrics(
+            Outcomes(np.array([0.5]), np.array([True])), ["nll"], draw_resamples(1, 2)
+        )

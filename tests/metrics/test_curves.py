@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import binomtest
-from sklearn.metrics import roc_curve
 
 from rightly import metrics
-from rightly.landscape import landscape, logit_of
+from rightly.decisions import operating_point
 from rightly.metrics import curves
 
 
@@ -22,13 +21,13 @@ def pair(request):
 
 def test_reliability_counts_bins_and_adds_up_to_the_ece(pair):
     data = curves.reliability(*pair, bins=25)
-    held = data.count > 0
-    gaps = abs(data.confidence - data.accuracy)[held]
-    assert (data.count[held] * gaps).sum() / 500 == pytest.approx(metrics.ece(*pair))
+    filled = data.count > 0
+    gaps = abs(data.confidence - data.accuracy)[filled]
+    assert (data.count[filled] * gaps).sum() / 500 == pytest.approx(metrics.ece(*pair))
     assert data.count.sum() == 500 and len(data.edges) == 26
-    assert (data.low[held] <= data.accuracy[held]).all()
-    assert (data.accuracy[held] <= data.high[held]).all()
-    assert np.isnan(data.low[~held]).all()
+    assert (data.low[filled] <= data.accuracy[filled]).all()
+    assert (data.accuracy[filled] <= data.high[filled]).all()
+    assert np.isnan(data.low[~filled]).all()
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 5), (3, 10), (90, 100)])
@@ -50,11 +49,12 @@ def test_smooth_reliability_follows_the_law_that_drew_it():
     assert again.width == pytest.approx(data.width)
 
 
-def test_the_roc_is_scikit_learns(pair):
+def test_the_roc_is_counted_at_every_threshold(pair):
+    confidence, correct = pair
     data = curves.roc(*pair)
-    wrong, right, _ = roc_curve(pair[1], pair[0], drop_intermediate=False)
-    np.testing.assert_allclose(data.wrong, wrong)
-    np.testing.assert_allclose(data.right, right)
+    thresholds = [2.0, *sorted(set(confidence.tolist()), reverse=True)]
+    np.testing.assert_allclose(data.wrong, [(confidence[~correct] >= t).mean() for t in thresholds])
+    np.testing.assert_allclose(data.right, [(confidence[correct] >= t).mean() for t in thresholds])
     assert data.auroc == pytest.approx(metrics.auroc(*pair))
     assert math.isnan(curves.roc(pair[0], np.ones(500, dtype=bool)).auroc)
 
@@ -62,11 +62,10 @@ def test_the_roc_is_scikit_learns(pair):
 def test_risk_and_coverage_are_what_a_threshold_gives(pair):
     data = curves.risk_coverage(*pair)
     for i in (0, 5, len(data.threshold) - 1):
-        coverage, accuracy = curves.accepted_at(*pair, float(data.threshold[i]))
-        assert data.coverage[i] == pytest.approx(coverage)
-        assert data.risk[i] == pytest.approx(1 - accuracy)
+        point = operating_point(*pair, float(data.threshold[i]))
+        assert data.coverage[i] == pytest.approx(point.coverage)
+        assert data.risk[i] == pytest.approx(1 - point.accuracy)
     assert data.coverage[-1] == 1 and data.risk[-1] == pytest.approx(1 - pair[1].mean())
-    assert math.isnan(curves.accepted_at(*pair, 1.1)[1])
 
 
 def test_the_histogram_counts_right_and_wrong(pair):
@@ -91,25 +90,3 @@ def test_the_temperature_band_is_quantiles_in_bins():
     np.testing.assert_allclose(band.confidence, [0.31, 0.62])  # two samples make no band
     np.testing.assert_allclose(band.median, [49.5, 2])
     np.testing.assert_allclose([band.low[0], band.high[0]], [9.9, 89.1])
-
-
-def test_losses_ask_what_the_paper_says_of_a_narrowly_wrong_sample():
-    temperatures = np.linspace(0.1, 4, 3901)
-    found = {
-        name: landscape(name, np.array([1.9]), temperatures)
-        for name in ("correctness_aware", "cross_entropy", "squared_error")
-    }
-    assert found["cross_entropy"].true_probability[0] == pytest.approx(0.412, abs=5e-4)
-    assert temperatures[found["cross_entropy"].loss[0].argmin()] == pytest.approx(0.535, abs=2e-3)
-    assert temperatures[found["squared_error"].loss[0].argmin()] == pytest.approx(0.994, abs=2e-3)
-    assert (np.diff(found["correctness_aware"].loss[0]) < 0).all()
-    for one in found.values():
-        slope = np.gradient(one.loss[0], temperatures)
-        np.testing.assert_allclose(one.slope[0][5:-5], slope[5:-5], atol=2e-3)
-
-
-def test_a_logit_gives_the_probability_asked_for():
-    wanted = np.array([0.05, 0.3, 0.43])
-    found = landscape("cross_entropy", logit_of(wanted), np.array([1.0]))
-    np.testing.assert_allclose(found.true_probability, wanted)
-    np.testing.assert_allclose(found.loss[:, 0], -np.log(wanted))

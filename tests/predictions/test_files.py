@@ -1,127 +1,24 @@
-import io
-import zipfile
+"""One `load` for both formats."""
 
 import numpy as np
-import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import rightly
-from rightly import Predictions
+from rightly.predictions import read_source
 
 
-def test_what_is_saved_is_loaded(tmp_path, sample):
-    predictions, labels = sample
-    marked = Predictions(
-        predictions.logits,
-        predictions.view_logits,
-        predictions.features,
-        predictions.view_names,
-        [f"class {i}" for i in range(10)],
-        np.arange(300) % 3,
-        ["blur", "noise"],
-    )
-    rightly.save(tmp_path / "a.npz", marked, labels)
-    loaded, found = rightly.load(tmp_path / "a.npz")
-    for name in ("logits", "view_logits", "features", "shift"):
-        np.testing.assert_array_equal(getattr(loaded, name), getattr(marked, name))
-    for name in ("view_names", "class_names", "shift_names"):
-        assert getattr(loaded, name) == getattr(marked, name)
-    np.testing.assert_array_equal(found, labels)
-    assert [file.name for file in tmp_path.iterdir()] == ["a.npz"]
+def test_parts_of_one_folder_show_the_same_images(store):
+    once, again = (rightly.load(store.path)[0] for _ in range(2))
+    joined = rightly.concatenate([once[once.shift == 0], again[again.shift > 0]])
+    np.testing.assert_array_equal(joined.image, once.image)
 
 
-def test_labels_are_none_where_the_file_has_none(tmp_path, sample):
+def test_a_folder_tells_its_classifier_and_an_archive_does_not(store, tmp_path, sample):
+    assert read_source(store.path) == {
+        "name": "py:mine:model",
+        "fingerprint": None,
+        "preprocessing": None,
+    }
     rightly.save(tmp_path / "a.npz", sample[0])
-    assert rightly.load(tmp_path / "a.npz")[1] is None
-
-
-def written(path, **arrays):
-    np.savez(path, **arrays)
-    return path
-
-
-LOGITS = np.random.default_rng(0).normal(size=(4, 3))
-
-
-@pytest.mark.parametrize(
-    ("arrays", "error", "words"),
-    [
-        ({"scores": LOGITS}, ValueError, "must hold logits, but it holds"),
-        ({"probabilities": LOGITS}, ValueError, "from_probabilities"),
-        ({"logits": LOGITS, "labels": np.zeros(4)}, TypeError, "labels must be integers"),
-        ({"logits": LOGITS, "labels": np.zeros(3, int)}, ValueError, "labels must have shape"),
-        ({"logits": LOGITS, "labels": np.full(4, 3)}, ValueError, "labels must lie in"),
-        ({"logits": LOGITS[:, :1]}, ValueError, "at least 2 classes"),
-        ({"logits": np.array([[1, None]], object)}, ValueError, "pickled"),
-        ({"logits": LOGITS, "labels": np.array([None] * 4)}, ValueError, "pickled"),
-    ],
-)
-def test_bad_contents_are_refused_with_the_file_name(tmp_path, arrays, error, words):
-    path = written(tmp_path / "bad.npz", **arrays)
-    with pytest.raises(error, match=words) as caught:
-        rightly.load(path)
-    assert "bad.npz" in str(caught.value)
-
-
-def test_unknown_keys_are_named(tmp_path):
-    path = written(tmp_path / "a.npz", logits=LOGITS, view_logit=LOGITS)
-    with pytest.warns(UserWarning, match="view_logit"):
-        rightly.load(path)
-
-
-def test_files_that_are_not_whole_archives_are_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere.npz"):
-        rightly.load(tmp_path / "nowhere.npz")
-    whole = written(tmp_path / "a.npz", logits=LOGITS).read_bytes()
-    for name, content in {
-        "empty": b"",
-        "text": b"logits,labels\n1,2\n",
-        "truncated": whole[: len(whole) // 2],
-        "npy": _npy(LOGITS),
-    }.items():
-        path = tmp_path / f"{name}.npz"
-        path.write_bytes(content)
-        with pytest.raises(ValueError, match=f"{name}.npz"):
-            rightly.load(path)
-
-
-def _npy(array):
-    buffer = io.BytesIO()
-    np.save(buffer, array)
-    return buffer.getvalue()
-
-
-def test_an_archive_of_something_else_is_refused(tmp_path):
-    path = tmp_path / "a.npz"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("logits.npy", "hello")
-    with pytest.raises(ValueError, match="cannot be read|damaged|pickled"):
-        rightly.load(path)
-
-
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(data=st.data())
-def test_a_damaged_file_never_gives_silence_or_a_strange_error(tmp_path, data):
-    whole = bytearray(written(tmp_path / "a.npz", logits=LOGITS).read_bytes())
-    for _ in range(data.draw(st.integers(1, 8))):
-        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
-    path = tmp_path / "damaged.npz"
-    path.write_bytes(whole[: data.draw(st.integers(1, len(whole)))])
-    try:
-        predictions, _ = rightly.load(path)
-    except (ValueError, TypeError, UserWarning):
-        return
-    assert np.isfinite(predictions.logits).all()
-
-
-def test_nothing_is_written_when_writing_fails(tmp_path, sample):
-    with pytest.raises(FileNotFoundError, match="does not exist"):
-        rightly.save(tmp_path / "no folder" / "a.npz", sample[0])
-    (tmp_path / "a.npz").write_text("before")
-    with pytest.raises(TypeError):
-        rightly.save(tmp_path / "a.npz", sample[0], sample[1].double())
-    assert (tmp_path / "a.npz").read_text() == "before"
-    assert len(list(tmp_path.iterdir())) == 1
+    assert read_source(tmp_path / "a.npz") is None
+    (tmp_path / "empty").mkdir()
+    assert read_source(tmp_path / "empty") is None

@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from rightly import Predictions, concatenate
+from rightly import Predictions
 
 LOGITS = np.array([[2.0, 1.0, 0.5], [0.1, 3.0, -1.0], [5.0, 4.9, 4.8], [0.0, 0.2, 1.0]])
 
@@ -34,52 +36,17 @@ def test_confidence_is_the_softmax_of_the_predicted_class():
 
 
 def test_rows_are_selected_everywhere():
-    predictions = Predictions(LOGITS, LOGITS[:, None], LOGITS, ["v"], shift=[0, 1, 2, 0])
+    predictions = Predictions(
+        LOGITS, LOGITS[:, None], LOGITS, ["v"], shift=[0, 1, 2, 0], image=[7, 7, 9, 8]
+    )
     for rows in (slice(1, 3), [1, 2], np.array([False, True, True, False]), torch.tensor([1, 2])):
         chosen = predictions[rows]
         assert len(chosen) == 2
         np.testing.assert_array_equal(chosen.view_logits[:, 0], LOGITS[1:3])
         np.testing.assert_array_equal(chosen.features, LOGITS[1:3])
         assert chosen.shift.tolist() == [1, 2]
+        assert chosen.image.tolist() == [7, 9]
         assert chosen.view_names == ("v",)
-
-
-def test_parts_are_joined_in_order():
-    predictions = Predictions(LOGITS, LOGITS[:, None], LOGITS, ["v"], ["a", "b", "c"])
-    joined = concatenate([predictions[:1], predictions[1:]])
-    np.testing.assert_array_equal(joined.logits, predictions.logits)
-    np.testing.assert_array_equal(joined.view_logits, predictions.view_logits)
-    assert joined.class_names == ("a", "b", "c")
-    assert joined.shift is None
-
-
-def test_joining_marks_unshifted_rows_with_zero():
-    plain, shifted = Predictions(LOGITS), Predictions(LOGITS, shift=[1] * 4, shift_names=["blur"])
-    joined = concatenate([plain, shifted])
-    assert joined.shift.tolist() == [0] * 4 + [1] * 4
-    assert joined.shift_names == ("blur",)
-    assert joined.unshifted().tolist() == [True] * 4 + [False] * 4
-
-
-@pytest.mark.parametrize(
-    ("parts", "word"),
-    [
-        ([], "at least one"),
-        ([Predictions(LOGITS), Predictions(LOGITS[:, :2])], "class_count"),
-        ([Predictions(LOGITS, LOGITS[:, None], None, ["a"]), Predictions(LOGITS)], "view_names"),
-        ([Predictions(LOGITS, features=LOGITS), Predictions(LOGITS)], "features"),
-        (
-            [
-                Predictions(LOGITS, shift=[1] * 4, shift_names=["a"]),
-                Predictions(LOGITS, shift=[1] * 4, shift_names=["b"]),
-            ],
-            "shift",
-        ),
-    ],
-)
-def test_parts_that_do_not_fit_are_refused(parts, word):
-    with pytest.raises(ValueError, match=word):
-        concatenate(parts)
 
 
 def test_views_are_chosen_by_name():
@@ -89,99 +56,6 @@ def test_views_are_chosen_by_name():
     assert chosen.view_names == ("c", "a")
     with pytest.raises(ValueError, match="views must be some of"):
         chosen.with_views(["b"])
-
-
-BAD = {
-    "NaN": (lambda: Predictions([[np.nan, 1.0]]), ValueError, "logits must be finite"),
-    "infinite": (lambda: Predictions([[np.inf, 1.0]]), ValueError, "logits must be finite"),
-    "both infinities": (
-        lambda: Predictions([[np.inf, -np.inf], [1.0, 2.0]]),
-        ValueError,
-        "in 1 of 2 rows",
-    ),
-    "NaN view": (
-        lambda: Predictions([[0.5, 1.5]], [[[np.nan, 1.0]]]),
-        ValueError,
-        "view_logits must be finite",
-    ),
-    "empty": (lambda: Predictions(np.empty((0, 3))), ValueError, "not be empty"),
-    "vector": (lambda: Predictions([1.0, 2.0]), ValueError, r"shape \(n, c\)"),
-    "one class": (lambda: Predictions([[1.0], [2.0]]), ValueError, "at least 2 classes"),
-    "integers": (lambda: Predictions([[1, 2]]), TypeError, "float"),
-    "text": (lambda: Predictions([["a", "b"]]), TypeError, "logits must be numbers"),
-    "objects": (lambda: Predictions(np.array([[None, 1]])), TypeError, "logits must be numbers"),
-    "probabilities": (lambda: Predictions([[0.2, 0.8]]), ValueError, "from_probabilities"),
-    "probable views": (
-        lambda: Predictions([[1.0, 2.0]], [[[0.25, 0.75]]]),
-        ValueError,
-        "from_probabilities",
-    ),
-    "views of other length": (
-        lambda: Predictions(LOGITS, LOGITS[:3, None]),
-        ValueError,
-        "view_logits must have shape",
-    ),
-    "features of other length": (
-        lambda: Predictions(LOGITS, features=LOGITS[:3]),
-        ValueError,
-        "features must have 4 rows like logits, got 3",
-    ),
-    "too few view names": (
-        lambda: Predictions(LOGITS, LOGITS[:, None], view_names=["a", "b"]),
-        ValueError,
-        "view_names",
-    ),
-    "a string for names": (
-        lambda: Predictions(LOGITS, class_names="abc"),
-        TypeError,
-        "class_names must be a sequence",
-    ),
-    "too few class names": (
-        lambda: Predictions(LOGITS, class_names=["a"]),
-        ValueError,
-        "class_names must have 3",
-    ),
-    "float shift": (lambda: Predictions(LOGITS, shift=[0.0] * 4), TypeError, "shift"),
-    "unnamed shift": (
-        lambda: Predictions(LOGITS, shift=[2] * 4, shift_names=["a"]),
-        ValueError,
-        "shift must lie in 0..1",
-    ),
-    "no rows": (lambda: Predictions(LOGITS)[[False] * 4], ValueError, "at least one row"),
-    "short mask": (lambda: Predictions(LOGITS)[[True]], ValueError, "mask must have 4"),
-    "float rows": (lambda: Predictions(LOGITS)[[0.5]], TypeError, "selected by"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_refused_by_name(case):
-    call, error, words = BAD[case]
-    with pytest.raises(error, match=words):
-        call()
-
-
-LABELS = {
-    "float": ([0.0, 1.0, 2.0, 0.0], TypeError, "labels must be integers"),
-    "boolean": ([True, False, True, True], TypeError, "labels must be integers"),
-    "too large": ([0, 1, 2, 3], ValueError, r"labels must lie in 0..2 for 3 classes, got 0..3"),
-    "negative": ([-1, 1, 2, 0], ValueError, "labels must lie in"),
-    "short": ([0, 1], ValueError, r"labels must have shape \(4,\)"),
-    "two-dimensional": ([[0], [1], [2], [0]], ValueError, "labels must have shape"),
-    "text": (["a", "b", "c", "d"], TypeError, "labels must be numbers"),
-}
-
-
-@pytest.mark.parametrize("case", LABELS)
-def test_bad_labels_are_refused(case):
-    labels, error, words = LABELS[case]
-    with pytest.raises(error, match=words):
-        Predictions(LOGITS).correct(labels)
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.uint64])
-def test_labels_of_any_integer_type_are_taken(dtype):
-    labels = np.array([0, 1, 2, 2], dtype)
-    assert Predictions(LOGITS).correct(labels).tolist() == [True, True, False, True]
 
 
 def test_probabilities_come_back_from_their_logarithms():
@@ -209,3 +83,75 @@ def test_logits_handed_in_as_probabilities_are_refused():
 
 def test_logits_that_happen_to_be_small_are_not_taken_for_probabilities():
     Predictions([[0.2, 0.8], [0.3, 0.9]])
+
+
+class TestImages:
+    """Which image each row shows."""
+
+    def test_numbers_are_kept_as_they_are(self):
+        image = np.array([2**62, 3, 3, 2**63 - 1], np.uint64)
+        predictions = Predictions(LOGITS, shift=[0, 0, 1, 0], image=image)
+        assert predictions.image.dtype == torch.int64
+        assert predictions.images().tolist() == image.tolist()
+        assert predictions.image_ranks().tolist() == [1, 0, 0, 2]
+
+    def test_without_shifted_rows_each_row_is_an_image(self):
+        for shift in (None, [0, 0, 0, 0]):
+            predictions = Predictions(LOGITS, shift=shift)
+            assert predictions.image is None
+            assert predictions.images().tolist() == [0, 1, 2, 3]
+
+    @settings(deadline=None, max_examples=50)
+    @given(data=st.data())
+    def test_they_are_derived_by_position_whatever_the_order_of_shifts(self, data):
+        count, shifts = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 3))
+        shift = data.draw(st.permutations([s for s in range(shifts + 1) for _ in range(count)]))
+        logits = np.random.default_rng(0).normal(size=(len(shift), 3))
+        predictions = Predictions(logits, shift=shift)
+        expected = [shift[:i].count(value) for i, value in enumerate(shift)]
+        assert predictions.image.tolist() == expected
+        rows = data.draw(st.permutations(range(len(shift))))
+        assert predictions[rows].image.tolist() == [expected[i] for i in rows]
+
+    @pytest.mark.parametrize("shift", [[0, 0, 0, 1], [0, 1, 1, 1], [1, 1, 2, 2], [0, 0, 1, 2]])
+    def test_they_are_not_guessed(self, shift):
+        predictions = Predictions(LOGITS, shift=shift)
+        assert predictions.image is None
+        with pytest.raises(ValueError, match="store image, one number an image"):
+            predictions.images()
+
+    def test_what_is_left_unshifted_needs_none(self):
+        predictions = Predictions(LOGITS, shift=[0, 0, 0, 1])
+        assert predictions[predictions.unshifted()].images().tolist() == [0, 1, 2]
+
+    def test_copies_keep_them(self):
+        predictions = Predictions(LOGITS, LOGITS[:, None], image=[5, 6, 7, 8])
+        for copy in (
+            predictions.without_views(),
+            predictions.with_views(predictions.view_names),
+            predictions.to("cpu"),
+        ):
+            assert copy.image.tolist() == [5, 6, 7, 8]
+
+
+def test_severities_of_one_kind_share_its_number():
+    names = ("gaussian_blur:3", "jpeg:2", "gaussian_blur:1", "fog")
+    shift = np.array([0, 0, 1, 1, 2, 2, 3, 4])
+    predictions = Predictions(torch.randn(8, 3), shift=shift, shift_names=names)
+    assert predictions.shift_kinds().tolist() == [0, 0, 1, 1, 2, 2, 1, 3]
+    unnamed = Predictions(torch.randn(3, 3), shift=np.array([0, 1, 2]))
+    assert unnamed.shift_kinds().tolist() == [0, 1, 2]
+    assert Predictions(LOGITS).shift_kinds().tolist() == [0] * 4
+
+
+def test_the_repr_tells_sizes_and_names():
+    assert repr(Predictions(LOGITS)) == "<Predictions: 4 samples, 3 classes>"
+    many = Predictions(
+        np.random.default_rng(0).normal(size=(5000, 3)),
+        np.random.default_rng(1).normal(size=(5000, 2, 3)),
+        np.ones((5000, 1)),
+        ["rotation", "hflip"],
+        shift=np.arange(5000) % 3,
+    )
+    expected = "5,000 samples, 3 classes, 2 views (rotation, hflip), 1 feature, 2 shifts"
+    assert repr(many) == f"<Predictions: {expected}>"

@@ -25,7 +25,7 @@ from PIL import Image
 
 from rightly.classifiers import Preprocessing
 from rightly.cli import main
-from rightly.datasets.decoding import as_rgb
+from rightly.datasets.decoding import to_rgb
 from rightly.serving import Limits, listen, make_app
 from rightly.serving.batching import Batcher
 from rightly.serving.image_uploads import decode
@@ -187,7 +187,7 @@ def test_each_kind_of_picture_is_read_as_collect_reads_it(kind):
     (said,) = post(data, model=model).json()["predictions"]
     with Image.open(io.BytesIO(data)) as stored:
         stored.load()
-        verdicts = model.predict(model.preprocessing.pixels(as_rgb(stored))[None])
+        verdicts = model.predict(model.preprocessing.pixels(to_rgb(stored))[None])
     assert said["class"] == verdicts.classes[0]
     assert said["confidence"] == verdicts.confidence[0]
 
@@ -747,7 +747,7 @@ def test_the_command_says_in_one_line_what_is_wrong(monkeypatch, capsys):
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 3
     assert "cannot listen" in told[0] and port in told[0]
-    assert "65535" in told[1] and "body_bytes" in told[2]
+    assert "65535" in told[1] and "--max-body-mb" in told[2]
 
 
 # What else there is

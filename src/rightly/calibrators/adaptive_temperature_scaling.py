@@ -18,15 +18,15 @@ from torch.nn import functional
 from rightly.calibrators.families import TemperatureCalibrator
 from rightly.calibrators.solvers.mlp import (
     Layer,
+    compute_centre_scale,
     draw_layers,
     pack,
     parameters,
     run,
-    standardisation,
     unpack,
 )
-from rightly.calibrators.solvers.optimise import adam, repeatably, split_rows
-from rightly.calibrators.temperature_scaling import nll_inverse_temperature
+from rightly.calibrators.solvers.optimise import deterministic, minimise_adam, split_rows
+from rightly.calibrators.solvers.temperature import nll_inverse_temperature
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Features, Labels, PerSample
 
@@ -57,7 +57,7 @@ class AdaptiveTemperatureScaling(TemperatureCalibrator):
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
         assert predictions.features is not None
-        centre, scale = standardisation(predictions.features)
+        centre, scale = compute_centre_scale(predictions.features)
         x = ((predictions.features - centre) / scale).float()
         log_temperature = -math.log(nll_inverse_temperature(predictions.logits, labels))
         generator = torch.Generator().manual_seed(self.seed)
@@ -80,9 +80,9 @@ class AdaptiveTemperatureScaling(TemperatureCalibrator):
             code, elbo = model.sample(x[rows], labels[rows], generator)
             return cross_entropy(code, rows) - elbo
 
-        train, held = split_rows(predictions.classes == labels, self.seed)
-        with repeatably():
-            adam(
+        train, held = split_rows(predictions.classes == labels, self.seed, image=predictions.image)
+        with deterministic():
+            minimise_adam(
                 [*model.tensors(), *parameters(head)],
                 loss_of,
                 train,

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from rightly.calibrators import serialization
-from rightly.calibrators.solvers.margin_table import (
+from rightly.calibrators.solvers.optimise import single_threaded
+from rightly.calibrators.solvers.temperature import (
     inverse_temperature_for,
     keep_class,
     scaled_softmax,
 )
-from rightly.calibrators.solvers.optimise import one_thread
-from rightly.predictions import Predictions, checked_labels
+from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels, Logits, PerSample
 
@@ -27,16 +27,8 @@ Self = TypeVar("Self", bound="Calibrator")
 CACHE_ENTRIES = 2**21  # logits up to here fit into a cache, where threads only get in the way
 
 
-class Parts(NamedTuple):
-    """Confidence, temperature and probabilities, computed together."""
-
-    confidence: PerSample
-    temperature: PerSample
-    probabilities: Logits
-
-
 class Calibrated(NamedTuple):
-    """Predicted classes, and what a calibrator makes of them."""
+    """All outputs of a calibrator, computed together."""
 
     classes: Labels
     confidence: PerSample
@@ -78,7 +70,7 @@ class Calibrator(nn.Module, ABC):
     def fit(self: Self, predictions: Predictions, labels: AnyArray) -> Self:
         """Fits to held-out predictions whose labels are known."""
         self._check_inputs(predictions)
-        classes = checked_labels(labels, predictions)
+        classes = check_labels(labels, predictions)
         rows = predictions.unshifted()
         if not rows.any():
             raise ValueError(
@@ -90,7 +82,7 @@ class Calibrator(nn.Module, ABC):
         _warn_if_one_sided(predictions.classes == classes, self.title)
         self.class_count = None
         in_cache = predictions.logits.numel() <= CACHE_ENTRIES
-        with torch.no_grad(), one_thread() if in_cache else nullcontext():
+        with torch.no_grad(), single_threaded() if in_cache else nullcontext():
             self.to(predictions.logits.device)
             self.learn(predictions, classes)
         self.sample_count = int(rows.sum())
@@ -104,7 +96,7 @@ class Calibrator(nn.Module, ABC):
     @final
     @torch.no_grad()
     def classes(self, predictions: Predictions) -> Labels:
-        """The predicted class of each sample, which `confidence` is about."""
+        """Predicted class of each sample, the one that `confidence` is about."""
         self.check(predictions)
         return self.compute_classes(predictions)
 
@@ -229,30 +221,29 @@ class Calibrator(nn.Module, ABC):
         inverse = self.compute_temperature(predictions).reciprocal()
         return scaled_softmax(predictions.logits, inverse)
 
-    def compute_parts(self, predictions: Predictions) -> Parts:
+    def compute_together(self, predictions: Predictions) -> Calibrated:
         """By default the probabilities of the temperature that gives this confidence."""
         confidence = self.compute_confidence(predictions)
         inverse = inverse_temperature_for(predictions.logits, confidence)
-        return Parts(confidence, inverse.reciprocal(), scaled_softmax(predictions.logits, inverse))
+        probabilities = scaled_softmax(predictions.logits, inverse)
+        classes = self.compute_classes(predictions)
+        return Calibrated(classes, confidence, inverse.reciprocal(), probabilities)
 
     @final
     def compute(self, predictions: Predictions) -> Calibrated:
-        """All that a calibrator says about some predictions, unchecked: what is exported."""
-        classes, parts = self.compute_classes(predictions), self.compute_parts(predictions)
-        return Calibrated(
-            classes,
-            parts.confidence.double().clamp(0, 1),
-            parts.temperature.double(),
-            keep_class(parts.probabilities, classes),
-        )
+        """What `classes`, `confidence`, `temperature` and `probabilities` return, unchecked."""
+        classes, confidence, temperature, probabilities = self.compute_together(predictions)
+        confidence = confidence.double().clamp(0, 1)
+        probabilities = keep_class(probabilities, classes)
+        return Calibrated(classes, confidence, temperature.double(), probabilities)
 
 
 def _warn_if_one_sided(correct: Tensor, title: str) -> None:
     if bool(correct.all()) or not bool(correct.any()):
-        side, lesson = ("right", "1") if bool(correct.all()) else ("wrong", "its lowest value")
+        side, limit = ("right", "1") if bool(correct.all()) else ("wrong", "its lowest value")
         warnings.warn(
             f"all {len(correct)} calibration samples are predicted {side}: {title} can only learn "
-            f"to push confidence towards {lesson}; calibrate on data with both",
+            f"to push confidence towards {limit}; calibrate on data with both",
             UserWarning,
             stacklevel=3,
         )

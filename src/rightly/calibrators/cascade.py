@@ -1,10 +1,10 @@
-"""One pass for most images, the extra views only where they pay.
+"""A cascade: one forward pass for most images, views only inside a deferral band.
 
-Views cost a forward pass each. A first calibrator, which needs none, decides every sample whose
-confidence lies outside a band; inside it a second one looks at the views. With m views and a
+Views cost a forward pass each. A first calibrator, which needs none, gives the confidence of every
+sample outside a band of its confidence; inside it a second one uses the views. With m views and a
 share s of samples inside the band, an image costs 1 + m s passes on average. Of all bands that
-keep to the budget, the calibration data choose the one where the views lower the squared error
-most; both calibrators are judged there on samples that they were not fitted on.
+keep to the budget, the one is selected where the views lower the squared error most, with both
+calibrators cross-fitted.
 """
 
 import math
@@ -14,16 +14,16 @@ from typing import NamedTuple, final
 import numpy as np
 import torch
 
-from rightly.calibrators.base import Calibrator, Parts
+from rightly.calibrators.base import Calibrated, Calibrator
 from rightly.calibrators.solvers.optimise import split_rows
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
 
-EDGES = 1000  # places where a band may begin or end
+MAX_EDGES = 1000  # confidences at which a band may begin or end
 
 
 class Band(NamedTuple):
-    """Confidences without views, from low to high, at which views are looked at."""
+    """Confidences without views, from low to high, at which views are used."""
 
     low: float
     high: float
@@ -51,6 +51,12 @@ class Cascade(Calibrator):
             raise ValueError(
                 f"budget is for methods that use views, got {second.title}: leave it out"
             )
+        for calibrator in (first, second):
+            if not calibrator.keeps_class:
+                raise ValueError(
+                    f"budget is for methods that keep the predicted class, got {calibrator.title}: "
+                    "leave it out"
+                )
         if not budget >= 1:
             raise ValueError(
                 f"budget must be at least 1, the pass over the image itself, got {budget}"
@@ -58,16 +64,17 @@ class Cascade(Calibrator):
         self.first, self.second, self.budget = first, second, float(budget)
         self.needs = tuple(dict.fromkeys((*first.needs, *second.needs, "view_logits")))
         self.uses_shifted_rows = second.uses_shifted_rows
+        self.is_pointwise = first.is_pointwise and second.is_pointwise
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
         rows = predictions.unshifted()
-        unshifted, truth = predictions[rows], labels[rows]
-        held_out = cross_fit(self.first, self.second, unshifted, truth)
+        unshifted, unshifted_labels = predictions[rows], labels[rows]
+        held_out = cross_fit(self.first, self.second, unshifted, unshifted_labels)
         band = select_band(held_out, (self.budget - 1) / len(predictions.view_names))
         if self.first.uses_shifted_rows:
             self.first.learn(predictions.without_views(), labels)
         else:
-            self.first.learn(unshifted.without_views(), truth)
+            self.first.learn(unshifted.without_views(), unshifted_labels)
         self.second.learn(predictions, labels)
         device = predictions.logits.device
         self.store(band=torch.tensor(band, dtype=torch.float64, device=device))
@@ -85,16 +92,17 @@ class Cascade(Calibrator):
         )
 
     def compute_temperature(self, predictions: Predictions) -> PerSample:
-        return self.compute_parts(predictions).temperature
+        return self.compute_together(predictions).temperature
 
     def compute_probabilities(self, predictions: Predictions) -> Logits:
-        return self.compute_parts(predictions).probabilities
+        return self.compute_together(predictions).probabilities
 
-    def compute_parts(self, predictions: Predictions) -> Parts:
+    def compute_together(self, predictions: Predictions) -> Calibrated:
         deferred = self.needs_views(predictions)
-        first = self.first.compute_parts(predictions.without_views())
-        second = self.second.compute_parts(predictions)
-        return Parts(
+        first = self.first.compute_together(predictions.without_views())
+        second = self.second.compute_together(predictions)
+        return Calibrated(
+            predictions.classes,
             torch.where(deferred, second.confidence.double(), first.confidence.double()),
             torch.where(deferred, second.temperature.double(), first.temperature.double()),
             torch.where(deferred[:, None], second.probabilities, first.probabilities),
@@ -103,7 +111,7 @@ class Cascade(Calibrator):
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What both calibrators say about samples that they were not fitted on."""
+    """Confidence of both calibrators on samples that they were not fitted on."""
 
     first: np.ndarray  # confidence without views
     second: np.ndarray  # confidence with them
@@ -116,31 +124,31 @@ class HeldOut:
 def cross_fit(
     first: Calibrator, second: Calibrator, predictions: Predictions, labels: Labels
 ) -> HeldOut:
-    """Each half judged by calibrators fitted on the other, which are left fitted on one half."""
+    """Confidence on each half by calibrators fitted on the other; they are left fitted on one."""
     correct = predictions.classes == labels
-    said = torch.zeros(2, len(correct), dtype=torch.float64)
-    halves = split_rows(correct, seed=0, share=0.5)
-    for fitted_on, judged in (halves, halves[::-1]):
-        for i, (side, shown) in enumerate(
-            ((first, predictions.without_views()), (second, predictions))
-        ):
-            side.learn(shown[fitted_on], labels[fitted_on])
-            said[i, judged.cpu()] = side.compute_confidence(shown[judged]).double().cpu()
-    return HeldOut(said[0].numpy(), said[1].numpy(), correct.cpu().numpy())
+    confidence = torch.zeros(2, len(correct), dtype=torch.float64)
+    halves = split_rows(correct, seed=0, share=0.5, image=predictions.image)
+    inputs = ((first, predictions.without_views()), (second, predictions))
+    for train, held_out in (halves, halves[::-1]):
+        for i, (calibrator, rows) in enumerate(inputs):
+            calibrator.learn(rows[train], labels[train])
+            outputs = calibrator.compute_confidence(rows[held_out])
+            confidence[i, held_out.cpu()] = outputs.double().cpu()
+    return HeldOut(confidence[0].numpy(), confidence[1].numpy(), correct.cpu().numpy())
 
 
-def select_band(judged: HeldOut, allowed: float) -> Band:
-    """The run of samples, sorted by confidence and at most the allowed share, that gains most.
+def select_band(held_out: HeldOut, allowed: float) -> Band:
+    """The run of samples, sorted by confidence, whose squared error the views lower most.
 
-    Empty where no run gains anything.
+    At most the allowed share of all samples; empty where no run gains anything.
     """
-    gains = (judged.first - judged.correct) ** 2 - (judged.second - judged.correct) ** 2
-    order = np.argsort(judged.first, kind="stable")
-    places, total = judged.first[order], np.append(0.0, np.cumsum(gains[order]))
-    n = len(places)
+    gains = (held_out.first - held_out.correct) ** 2 - (held_out.second - held_out.correct) ** 2
+    order = np.argsort(held_out.first, kind="stable")
+    confidence, total = held_out.first[order], np.append(0.0, np.cumsum(gains[order]))
+    n = len(confidence)
     # Samples of one confidence go together: a run begins and ends where the confidence changes.
-    changes = np.concatenate([[0], np.flatnonzero(np.diff(places) > 0) + 1, [n]])
-    picked = np.unique(np.linspace(0, len(changes) - 1, EDGES).round().astype(int))
+    changes = np.concatenate([[0], np.flatnonzero(np.diff(confidence) > 0) + 1, [n]])
+    picked = np.unique(np.linspace(0, len(changes) - 1, MAX_EDGES).round().astype(int))
     edges = changes[picked]
     length = edges[None, :] - edges[:, None]
     fits = (length > 0) & (length <= allowed * n + 1e-9)
@@ -148,4 +156,4 @@ def select_band(judged: HeldOut, allowed: float) -> Band:
     start, end = np.unravel_index(np.argmax(gain), gain.shape)
     if not gain[start, end] > 0:
         return EMPTY_BAND
-    return Band(float(places[edges[start]]), float(places[edges[end] - 1]))
+    return Band(float(confidence[edges[start]]), float(confidence[edges[end] - 1]))

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.evidence import EVIDENCE
-from rightly.calibrators.solvers.mlp import pack, run, standardisation, unpack
+from rightly.calibrators.solvers.mlp import compute_centre_scale, pack, run, unpack
 from rightly.calibrators.solvers.optimise import fit_network
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, PerSample
@@ -37,7 +37,7 @@ class CorrectnessNetwork(Calibrator):
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
         x = EVIDENCE[self.evidence](predictions)
-        centre, scale = standardisation(x)
+        centre, scale = compute_centre_scale(x)
         correct = predictions.classes == labels
         # Start at the overall accuracy, kept off 0 and 1 as if two more samples had been seen.
         prior = torch.logit((correct.double().sum() + 1) / (len(correct) + 2))
@@ -47,7 +47,7 @@ class CorrectnessNetwork(Calibrator):
             return lambda output: functional.binary_cross_entropy_with_logits(prior + output, truth)
 
         x = (x - centre) / scale
-        layers = fit_network(x, correct, loss_for, self.hidden, self.seed, DECAYS)
+        layers = fit_network(x, correct, loss_for, self.hidden, self.seed, DECAYS, predictions.image)
         self.store(prior=prior, centre=centre, scale=scale, **pack("network", layers))
 
     def compute_confidence(self, predictions: Predictions) -> PerSample:

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 
 from rightly.calibrators.families import VectorCalibrator
-from rightly.calibrators.solvers.margin_table import chunks
-from rightly.calibrators.temperature_scaling import best_inverse_temperature
+from rightly.calibrators.solvers.chunking import iterate_chunks
+from rightly.calibrators.solvers.temperature import fit_inverse_temperature
 from rightly.losses import squared_error
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, Logits
@@ -23,9 +23,9 @@ class EnsembleTemperatureScaling(VectorCalibrator):
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
         logits = predictions.logits
-        inverse = best_inverse_temperature(logits, labels, squared_error)
+        inverse = fit_inverse_temperature(logits, labels, squared_error)
         gram, target = np.zeros((3, 3)), np.zeros(3)
-        for rows in chunks(logits):
+        for rows in iterate_chunks(logits):
             parts = _components(logits[rows], inverse)
             gram += torch.einsum("anc,bnc->ab", parts, parts).cpu().numpy()
             true = labels[rows].expand(3, -1)[..., None]

@@ -5,9 +5,9 @@ from typing import final
 
 import torch
 
-from rightly.calibrators.base import Calibrator, Parts
-from rightly.calibrators.solvers.margin_table import (
-    chunks,
+from rightly.calibrators.base import Calibrated, Calibrator
+from rightly.calibrators.solvers.chunking import iterate_chunks
+from rightly.calibrators.solvers.temperature import (
     inverse_temperature_for,
     scaled_softmax,
     top_probability,
@@ -28,11 +28,11 @@ class TemperatureCalibrator(Calibrator):
         return top_probability(predictions.logits, inverse)
 
     @final
-    def compute_parts(self, predictions: Predictions) -> Parts:
+    def compute_together(self, predictions: Predictions) -> Calibrated:
         temperature = self.compute_temperature(predictions)
         probabilities = scaled_softmax(predictions.logits, temperature.reciprocal())
         confidence = top_probability(predictions.logits, temperature.reciprocal())
-        return Parts(confidence, temperature, probabilities)
+        return Calibrated(predictions.classes, confidence, temperature, probabilities)
 
 
 class VectorCalibrator(Calibrator):
@@ -44,7 +44,7 @@ class VectorCalibrator(Calibrator):
     @final
     def compute_probabilities(self, predictions: Predictions) -> Logits:
         logits = predictions.logits
-        return torch.cat([self.compute_vectors(logits[rows]) for rows in chunks(logits)])
+        return torch.cat([self.compute_vectors(logits[rows]) for rows in iterate_chunks(logits)])
 
     @final
     def compute_classes(self, predictions: Predictions) -> Labels:
@@ -55,7 +55,7 @@ class VectorCalibrator(Calibrator):
     @final
     def compute_confidence(self, predictions: Predictions) -> PerSample:
         parts = []
-        for rows in chunks(predictions.logits):
+        for rows in iterate_chunks(predictions.logits):
             logits = predictions.logits[rows]
             vectors = self.compute_vectors(logits)
             leading = logits if self.keeps_class else vectors
@@ -63,9 +63,9 @@ class VectorCalibrator(Calibrator):
         return torch.cat(parts)
 
     @final
-    def compute_parts(self, predictions: Predictions) -> Parts:
+    def compute_together(self, predictions: Predictions) -> Calibrated:
         probabilities = self.compute_probabilities(predictions)
         classes = predictions.classes if self.keeps_class else probabilities.argmax(-1)
         confidence = probabilities.gather(-1, classes[:, None]).squeeze(-1)
         inverse = inverse_temperature_for(predictions.logits, confidence)
-        return Parts(confidence, inverse.reciprocal(), probabilities)
+        return Calibrated(classes, confidence, inverse.reciprocal(), probabilities)

@@ -196,7 +196,8 @@ CALIBRATORS: Registry[Method] = Registry(
             f"released code of {PAPER}",
             needs=VIEWS,
             is_random=True,
-            note="for the record: unweighted, Adam 1e-4, 500 epochs, clamp 0.1-10; same dead starts",
+            note="for the record: unweighted, Adam 1e-4, 500 epochs, clamp 0.1-10; the same dead "
+            "starts",
         ),
         Method(
             "balanced_temperature",

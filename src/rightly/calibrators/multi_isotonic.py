@@ -14,7 +14,7 @@ from scipy.optimize import isotonic_regression
 from torch import Tensor
 
 from rightly.calibrators.families import VectorCalibrator
-from rightly.calibrators.solvers.margin_table import chunks
+from rightly.calibrators.solvers.chunking import iterate_chunks
 from rightly.calibrators.solvers.piecewise import interpolate
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, Logits
@@ -49,7 +49,7 @@ def isotonic_map(logits: Logits, labels: Labels) -> tuple[np.ndarray, np.ndarray
     true = torch.cat(
         [
             _log_probabilities(logits[rows]).gather(-1, labels[rows, None]).squeeze(-1)
-            for rows in chunks(logits)
+            for rows in iterate_chunks(logits)
         ]
     )
     trues, hits = true.unique(return_counts=True)
@@ -87,7 +87,7 @@ def _count_slots(logits: Logits, trues: Tensor, buckets: _Buckets) -> np.ndarray
     m = len(trues)
     slots = torch.zeros(2 * m + 1, dtype=torch.int64, device=logits.device)
     histogram = torch.zeros(BUCKETS, dtype=torch.int64, device=logits.device)
-    for rows in chunks(logits):
+    for rows in iterate_chunks(logits):
         values = _log_probabilities(logits[rows]).flatten()
         bucket = buckets(values)
         histogram += torch.bincount(bucket, minlength=BUCKETS)
@@ -121,7 +121,7 @@ def _corners(
 def _largest_below(logits: Logits, bounds: Tensor) -> Tensor:
     """The largest log-probability below each of the ascending bounds."""
     found = torch.full_like(bounds, -torch.inf)
-    for rows in chunks(logits):
+    for rows in iterate_chunks(logits):
         values = _log_probabilities(logits[rows]).flatten()
         gap = torch.searchsorted(bounds, values, right=True)
         inside = gap < len(bounds)

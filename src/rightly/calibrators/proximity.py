@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from rightly.calibrators.base import Calibrator
-from rightly.calibrators.solvers.margin_table import blocks
-from rightly.calibrators.solvers.piecewise import place_in
+from rightly.calibrators.solvers.chunking import iterate_blocks
+from rightly.calibrators.solvers.piecewise import count_below
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Features, Labels, PerSample, Reference
 
@@ -82,8 +82,8 @@ class ProximityBins(Calibrator):
 
     def _cell(self, confidence: Tensor, near: Tensor) -> Tensor:
         tensors = self.stored()
-        row = place_in(tensors["confidence_edges"], confidence)
-        return row * BINS + place_in(tensors["proximity_edges"], near)
+        row = count_below(tensors["confidence_edges"], confidence)
+        return row * BINS + count_below(tensors["proximity_edges"], near)
 
 
 def _unit_features(predictions: Predictions) -> Features:
@@ -104,7 +104,7 @@ def _proximity(points: Features, reference: Reference, *, skip_self: bool) -> Pe
     if k < 1:
         raise ValueError(f"proximity needs at least 2 calibration samples, got {len(reference)}")
     parts = []
-    for rows in blocks(points):
+    for rows in iterate_blocks(points):
         squared = 2 - 2 * points[rows] @ reference.T  # unit length on both sides
         if skip_self:
             squared.diagonal(rows.start).fill_(torch.inf)
@@ -120,6 +120,6 @@ def _log_density_sum(points: Features, kernels: Reference, width: Tensor) -> Per
     scaled, centres = points / width, kernels / width
     parts = [
         (-0.5 * (scaled[rows, None] - centres).square().sum(-1)).logsumexp(-1)
-        for rows in blocks(points)
+        for rows in iterate_blocks(points)
     ]
     return torch.cat(parts) - width.log().sum()

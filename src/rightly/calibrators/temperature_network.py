@@ -15,16 +15,16 @@ from rightly import losses
 from rightly.calibrators.evidence import EVIDENCE
 from rightly.calibrators.families import TemperatureCalibrator
 from rightly.calibrators.solvers.mlp import (
+    compute_centre_scale,
     draw_layers,
     pack,
     parameters,
     run,
-    standardisation,
     unpack,
 )
-from rightly.calibrators.solvers.optimise import adam, fit_network, repeatably
-from rightly.calibrators.solvers.scaled_scores import Calibrating
-from rightly.calibrators.temperature_scaling import rough_inverse_temperature
+from rightly.calibrators.solvers.optimise import deterministic, fit_network, minimise_adam
+from rightly.calibrators.solvers.scaled_scores import CalibrationData
+from rightly.calibrators.solvers.temperature import approximate_inverse_temperature
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Features, Labels, PerSample
 
@@ -54,16 +54,23 @@ class TemperatureNetwork(TemperatureCalibrator):
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
         loss, x = losses.loss(self.loss), _compute_evidence(self.evidence, self.k, predictions)
-        inverse = rough_inverse_temperature(predictions.logits, labels, loss)
+        inverse = approximate_inverse_temperature(predictions.logits, labels, loss)
         reach = math.exp(RANGE)
-        data = Calibrating.of(predictions.logits, labels, inverse / reach, inverse * reach)
-        centre, scale = standardisation(x)
+        data = CalibrationData.of(predictions.logits, labels, inverse / reach, inverse * reach)
+        centre, scale = compute_centre_scale(x)
 
         def loss_for(rows: Tensor) -> Callable[[Tensor], Tensor]:
             subset = data.take(rows)
             return lambda output: loss.of(subset.scores(math.log(inverse) - _bounded(output)))
 
-        layers = fit_network((x - centre) / scale, data.correct, loss_for, self.hidden, self.seed)
+        layers = fit_network(
+            (x - centre) / scale,
+            data.correct,
+            loss_for,
+            self.hidden,
+            self.seed,
+            image=predictions.image,
+        )
         self.store(
             log_temperature=torch.tensor(-math.log(inverse), dtype=torch.float64),
             centre=centre,
@@ -106,7 +113,7 @@ class ReleasedTemperatureNetwork(TemperatureCalibrator):
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
         loss, x = losses.loss(self.loss), _compute_evidence(self.evidence, self.k, predictions)
-        data = Calibrating.of(predictions.logits, labels, 1 / CLAMP[1], 1 / CLAMP[0])
+        data = CalibrationData.of(predictions.logits, labels, 1 / CLAMP[1], 1 / CLAMP[0])
         generator = torch.Generator().manual_seed(self.seed)
         layers = draw_layers([x.shape[1], *self.hidden, 1], generator, x.device)
 
@@ -114,8 +121,8 @@ class ReleasedTemperatureNetwork(TemperatureCalibrator):
             temperature = run(layers, x[rows]).squeeze(-1).clamp(*CLAMP)
             return loss.of(data.take(rows).scores(-temperature.log()))
 
-        with repeatably():
-            adam(
+        with deterministic():
+            minimise_adam(
                 parameters(layers),
                 loss_of,
                 torch.arange(len(x), device=x.device),

@@ -14,14 +14,14 @@ from torch import Tensor
 
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.solvers.mlp import (
+    compute_centre_scale,
     draw_layers,
     pack,
     parameters,
     run,
-    standardisation,
     unpack,
 )
-from rightly.calibrators.solvers.optimise import adam, repeatably, split_rows
+from rightly.calibrators.solvers.optimise import deterministic, minimise_adam, split_rows
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, PerSample
 
@@ -40,18 +40,18 @@ class TrueClassProbability(Calibrator):
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
         assert predictions.features is not None
-        centre, scale = standardisation(predictions.features)
+        centre, scale = compute_centre_scale(predictions.features)
         x = (predictions.features - centre) / scale
         target = predictions.logits.softmax(-1).gather(-1, labels[:, None]).squeeze(-1)
-        train, held = split_rows(predictions.classes == labels, self.seed)
+        train, held = split_rows(predictions.classes == labels, self.seed, image=predictions.image)
         generator = torch.Generator().manual_seed(self.seed)
         layers = draw_layers([x.shape[1], *self.hidden, 1], generator, x.device, x.dtype)
 
         def loss_of(rows: Tensor) -> Tensor:
             return (run(layers, x[rows]).squeeze(-1).sigmoid() - target[rows]).square().mean()
 
-        with repeatably():
-            adam(
+        with deterministic():
+            minimise_adam(
                 parameters(layers),
                 loss_of,
                 train,

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from rightly.transforms.image_tensors import Images
 
 
-class Answer(NamedTuple):
-    """What came out, and where looked for the input of the last linear layer and its width."""
+class BackendOutput(NamedTuple):
+    """What a classifier returned; on request the input of its last linear layer, and its width."""
 
     output: Any
     features: Tensor | None = None
@@ -26,17 +26,17 @@ class Backend(ABC):
     device: torch.device
     batch_size: int | None = None  # the only one it can take, where it is fixed
     size: tuple[int, int] | None = None  # height and width, where they are fixed
-    gives_features: bool = True  # False where it is plain beforehand that it cannot
+    gives_features: bool = True  # False where it certainly cannot
 
     @abstractmethod
-    def prepared(
+    def prepare(
         self, dtype: torch.dtype | None, channels_last: bool
     ) -> AbstractContextManager[None]:
-        """Ready to run inside, as it was before outside."""
+        """Ready to run inside the context, as before outside of it."""
 
     @abstractmethod
-    def run(self, images: Images, features: bool) -> Answer:
-        """ViewLogOdds at a batch once."""
+    def run(self, images: Images, features: bool) -> BackendOutput:
+        """Runs one batch."""
 
     @abstractmethod
     def fingerprint(self) -> str:
@@ -53,8 +53,8 @@ class ModuleBackend(Backend):
         self.channels_last = False
 
     @contextmanager
-    def prepared(self, dtype: torch.dtype | None, channels_last: bool) -> Iterator[None]:
-        with _left_as_found(self.module):
+    def prepare(self, dtype: torch.dtype | None, channels_last: bool) -> Iterator[None]:
+        with _restore_afterwards(self.module):
             if self.has_modes:
                 self.module.eval()
             self.module.to(device=self.device, dtype=dtype)
@@ -63,51 +63,51 @@ class ModuleBackend(Backend):
             self.channels_last = channels_last
             yield
 
-    def run(self, images: Images, features: bool) -> Answer:
+    def run(self, images: Images, features: bool) -> BackendOutput:
         first = next((p for p in self.module.parameters() if p.is_floating_point()), None)
         layout = torch.channels_last if self.channels_last else torch.preserve_format
         images = images.to(dtype=None if first is None else first.dtype, memory_format=layout)
         # Not inference_mode: what a module caches in it could never be trained with again.
         with torch.no_grad():
             if not features:
-                return Answer(self.module(images))
-            with last_linear(self.module) as seen:
+                return BackendOutput(self.module(images))
+            with record_last_linear(self.module) as record:
                 output = self.module(images)
-        return Answer(output, *seen)
+        return BackendOutput(output, *record)
 
     def fingerprint(self) -> str:
-        return _weights_digest(self.module)
+        return _digest_weights(self.module)
 
 
 @final
 class FunctionBackend(Backend):
-    """Any function from images to logits; where it runs is its own affair."""
+    """Any function from images to logits, on whatever device it uses."""
 
     def __init__(self, function: Callable[..., Any], device: torch.device) -> None:
         self.function, self.device = function, device
 
-    def prepared(
+    def prepare(
         self, dtype: torch.dtype | None, channels_last: bool
     ) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def run(self, images: Images, features: bool) -> Answer:
+    def run(self, images: Images, features: bool) -> BackendOutput:
         with torch.no_grad():
-            return Answer(self.function(images))
+            return BackendOutput(self.function(images))
 
     def fingerprint(self) -> str:
         """By name, and by the weights of the modules that the function holds."""
-        held = [getattr(self.function, "__self__", None)]
-        held += [cell.cell_contents for cell in getattr(self.function, "__closure__", None) or ()]
-        digest = hashlib.sha256(name_of(self.function).encode())
-        for module in held:
+        owners = [getattr(self.function, "__self__", None)]
+        owners += [cell.cell_contents for cell in getattr(self.function, "__closure__", None) or ()]
+        digest = hashlib.sha256(qualify_name(self.function).encode())
+        for module in owners:
             if isinstance(module, nn.Module):
-                digest.update(_weights_digest(module).encode())
+                digest.update(_digest_weights(module).encode())
         return digest.hexdigest()
 
 
-def name_of(function: Callable[..., Any]) -> str:
-    """Where a function is defined, or the type of a callable object."""
+def qualify_name(function: Callable[..., Any]) -> str:
+    """Module and name of a function, or of the type of a callable object."""
     named = function if hasattr(function, "__qualname__") else type(function)
     return f"{named.__module__}.{named.__qualname__}"
 
@@ -115,10 +115,10 @@ def name_of(function: Callable[..., Any]) -> str:
 def pick_device(device: str | torch.device, module: nn.Module | None = None) -> torch.device:
     """The device asked for; "auto" is where the module already is, else the fastest there is."""
     if device != "auto":
-        chosen = torch.device(device)
-        if chosen.type == "cuda" and not torch.cuda.is_available():
+        requested = torch.device(device)
+        if requested.type == "cuda" and not torch.cuda.is_available():
             raise ValueError(f"device must be one that is here, got {device!r}: torch sees no GPU")
-        return chosen
+        return requested
     first = None if module is None else next(module.parameters(), None)
     if first is not None and first.device.type not in ("cpu", "meta"):
         return first.device
@@ -128,7 +128,7 @@ def pick_device(device: str | torch.device, module: nn.Module | None = None) -> 
 
 
 @contextmanager
-def _left_as_found(module: nn.Module) -> Iterator[None]:
+def _restore_afterwards(module: nn.Module) -> Iterator[None]:
     """Whatever happens inside, modes, devices, types and gradients are afterwards as before.
 
     The very tensors are put back, not copies of them: nothing is rounded, and an optimiser, tied
@@ -154,12 +154,12 @@ def _left_as_found(module: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def last_linear(module: nn.Module) -> Iterator[list[Any]]:
+def record_last_linear(module: nn.Module) -> Iterator[list[Any]]:
     """Fills a list with the input of the last linear layer that ran, and that layer's width."""
-    seen: list[Any] = []
+    record: list[Any] = []
 
-    def keep(layer: nn.Linear, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        seen[:] = [given[0] if given else named["input"], layer.out_features]
+    def keep(layer: nn.Linear, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
+        record[:] = [positional[0] if positional else named["input"], layer.out_features]
 
     hooks = [
         part.register_forward_pre_hook(keep, with_kwargs=True)
@@ -167,13 +167,13 @@ def last_linear(module: nn.Module) -> Iterator[list[Any]]:
         if isinstance(part, nn.Linear)
     ]
     try:
-        yield seen
+        yield record
     finally:
         for hook in hooks:
             hook.remove()
 
 
-def _weights_digest(module: nn.Module) -> str:
+def _digest_weights(module: nn.Module) -> str:
     digest = hashlib.sha256()
     tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     for name, tensor in sorted(tensors.items()):

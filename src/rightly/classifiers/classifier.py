@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rightly.classifiers.backends import Answer, Backend
+from rightly.classifiers.backends import Backend, BackendOutput
 from rightly.classifiers.preprocessing import Preprocessing
 from rightly.tensor_shapes import Features, Logits
 from rightly.transforms.image_tensors import Images
@@ -17,7 +17,7 @@ from rightly.transforms.image_tensors import Images
 
 @final
 class Classifier:
-    """Any classifier behind one face; `forward` works inside `with classifier.prepared():`."""
+    """Any classifier behind one interface; `forward` runs inside `with classifier.prepare():`."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ class Classifier:
         return self.backend.fingerprint()
 
     @contextmanager
-    def prepared(
+    def prepare(
         self, dtype: torch.dtype | None = None, channels_last: bool = False
     ) -> Iterator["Classifier"]:
         """On the device and in evaluation mode inside; mode, device and gradients restored after.
 
         `dtype` (say torch.bfloat16) and `channels_last` are for speed, and for modules only.
         """
-        with self.backend.prepared(dtype, channels_last):
+        with self.backend.prepare(dtype, channels_last):
             self._ready = True
             try:
                 yield self
@@ -67,27 +67,29 @@ class Classifier:
         """Logits in float32, and on request the penultimate features, of images in [0, 1]."""
         if not self._ready:
             raise RuntimeError(
-                "forward must run inside `with classifier.prepared():`, which restores the model"
+                "forward must run inside `with classifier.prepare():`, which restores the model"
             )
-        given = self.preprocessing.normalise(images.to(self.device, non_blocking=True))
+        inputs = self.preprocessing.normalise(images.to(self.device, non_blocking=True))
         size = self.backend.batch_size
         if size is None:
-            return self._checked(self.backend.run(given, features), len(given), features)
-        parts = [self._of_fixed_batch(part, size, features) for part in given.split(size)]
+            return self._check_output(self.backend.run(inputs, features), len(inputs), features)
+        parts = [self._run_fixed_batch(part, size, features) for part in inputs.split(size)]
         logits = torch.cat([part for part, _ in parts])
-        kept = [part for _, part in parts if part is not None]
-        return logits, torch.cat(kept) if kept else None
+        rows = [part for _, part in parts if part is not None]
+        return logits, torch.cat(rows) if rows else None
 
-    def _of_fixed_batch(
+    def _run_fixed_batch(
         self, images: Images, size: int, features: bool
     ) -> tuple[Logits, Features | None]:
         n = len(images)
         filled = torch.cat([images, images[-1:].expand(size - n, -1, -1, -1)])
-        logits, kept = self._checked(self.backend.run(filled, features), size, features)
-        return logits[:n], None if kept is None else kept[:n]
+        logits, rows = self._check_output(self.backend.run(filled, features), size, features)
+        return logits[:n], None if rows is None else rows[:n]
 
-    def _checked(self, answer: Answer, n: int, features: bool) -> tuple[Logits, Features | None]:
-        logits = _as_tensor(logits_of(answer.output, self.output), self.name)
+    def _check_output(
+        self, result: BackendOutput, n: int, features: bool
+    ) -> tuple[Logits, Features | None]:
+        logits = _to_tensor(extract_logits(result.output, self.output), self.name)
         if logits.ndim != 2 or len(logits) != n or not logits.is_floating_point():
             raise ValueError(
                 f"{self.name} must give float logits of shape ({n}, classes) for {n} images, got "
@@ -97,46 +99,45 @@ class Classifier:
         if self.class_count is None:
             self.class_count = logits.shape[1]
         if logits.shape[1] != self.class_count:
-            told = "class names say" if self.class_names else "earlier batches had"
+            source = "class names say" if self.class_names else "earlier batches had"
             raise ValueError(
                 f"{self.name} must give the same number of classes in every batch: "
-                f"{told} {self.class_count}, got {logits.shape[1]}"
+                f"{source} {self.class_count}, got {logits.shape[1]}"
             )
-        kept = self._features(answer, n).float() if features else None
-        return logits.float(), kept
+        return logits.float(), self._extract_features(result, n).float() if features else None
 
-    def _features(self, answer: Answer, n: int) -> Tensor:
-        own = _part(answer.output, "features")
+    def _extract_features(self, result: BackendOutput, n: int) -> Tensor:
+        own = _get_part(result.output, "features")
         if own is not None:
-            found = _as_tensor(own, self.name)
-        elif answer.features is None or answer.head_width != self.class_count:
-            seen = (
+            rows = _to_tensor(own, self.name)
+        elif result.features is None or result.head_width != self.class_count:
+            reason = (
                 "no nn.Linear ran in it"
-                if answer.head_width is None
-                else f"the last nn.Linear that ran gives {answer.head_width} values"
+                if result.head_width is None
+                else f"the last nn.Linear that ran gives {result.head_width} values"
             )
             raise ValueError(
                 f"features of {self.name} must be the input of an nn.Linear that gives its "
-                f"{self.class_count} logits, but {seen}: leave features out, or let the model "
+                f"{self.class_count} logits, but {reason}: leave features out, or let the model "
                 "return a dictionary of logits and features"
             )
         else:
-            found = answer.features
-        if len(found) != n:
-            raise ValueError(f"features must have {n} rows like logits, got {tuple(found.shape)}")
-        return found.flatten(1)
+            rows = result.features
+        if len(rows) != n:
+            raise ValueError(f"features must have {n} rows like logits, got {tuple(rows.shape)}")
+        return rows.flatten(1)
 
 
-def logits_of(output: Any, wanted: str | int | None) -> Any:
+def extract_logits(output: Any, wanted: str | int | None) -> Any:
     """The logits inside what a classifier returned: itself, `.logits`, ["logits"] or the first."""
     if wanted is not None:
-        chosen = _part(output, wanted)
-        if chosen is None:
+        part = _get_part(output, wanted)
+        if part is None:
             raise ValueError(f"output must name a part of what the model gives, got {wanted!r}")
-        return chosen
+        return part
     if isinstance(output, (Tensor, np.ndarray)):
         return output
-    named = _part(output, "logits")
+    named = _get_part(output, "logits")
     if named is not None:
         return named
     if isinstance(output, Mapping):
@@ -151,7 +152,7 @@ def logits_of(output: Any, wanted: str | int | None) -> Any:
     return output
 
 
-def _part(output: Any, key: str | int) -> Any:
+def _get_part(output: Any, key: str | int) -> Any:
     if isinstance(output, Mapping):
         return output.get(key)
     if isinstance(key, int):
@@ -159,7 +160,7 @@ def _part(output: Any, key: str | int) -> Any:
     return None if isinstance(output, (Tensor, np.ndarray)) else getattr(output, key, None)
 
 
-def _as_tensor(value: Any, name: str) -> Tensor:
+def _to_tensor(value: Any, name: str) -> Tensor:
     if isinstance(value, np.ndarray):
         return torch.from_numpy(value)
     if not isinstance(value, Tensor):

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rightly.classifiers.backends import Answer, Backend, ModuleBackend, pick_device
+from rightly.classifiers.backends import Backend, BackendOutput, ModuleBackend, pick_device
 from rightly.optional import require
 from rightly.transforms.image_tensors import Images
 
@@ -22,8 +22,8 @@ class SessionBackend(Backend):
 
     def __init__(self, file: str, device: str | torch.device) -> None:
         runtime = require("onnxruntime", "onnx")
-        self.file = _existing(file)
-        self.device = _device_of_runtime(device, runtime.get_available_providers())
+        self.file = _check_file(file)
+        self.device = _pick_runtime_device(device, runtime.get_available_providers())
         providers: list[Any] = ["CPUExecutionProvider"]
         if self.device.type == "cuda":
             providers.insert(0, ("CUDAExecutionProvider", {"device_id": self.device.index or 0}))
@@ -42,10 +42,10 @@ class SessionBackend(Backend):
         first = len(shape) == 4 and (shape[1] == 3 or not isinstance(shape[1], int))
         last = len(shape) == 4 and shape[3] == 3 and shape[1] != 3
         if len(inputs) != 1 or not (first or last) or inputs[0].type not in FLOATS:
-            seen = [(given.name, given.type, given.shape) for given in inputs]
+            shapes = [(value.name, value.type, value.shape) for value in inputs]
             raise ValueError(
                 f"{file} must take one float batch of images, (n, 3, h, w) or (n, h, w, 3), "
-                f"got {seen}"
+                f"got {shapes}"
             )
         self.input, self.dtype = inputs[0].name, FLOATS[inputs[0].type]
         self.channels_last = last
@@ -54,23 +54,23 @@ class SessionBackend(Backend):
         if all(isinstance(side, int) for side in sides):
             self.size = (sides[0], sides[1])
 
-    def prepared(
+    def prepare(
         self, dtype: torch.dtype | None, channels_last: bool
     ) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def run(self, images: Images, features: bool) -> Answer:
-        given = images.permute(0, 2, 3, 1) if self.channels_last else images
-        array = given.to(self.dtype).cpu().contiguous().numpy()
+    def run(self, images: Images, features: bool) -> BackendOutput:
+        ordered = images.permute(0, 2, 3, 1) if self.channels_last else images
+        array = ordered.to(self.dtype).cpu().contiguous().numpy()
         values = self.session.run(self.outputs, {self.input: array})
-        found = zip(self.outputs, values, strict=True)
+        named = zip(self.outputs, values, strict=True)
         # Some exporters add outputs that are no tensors, such as a list of dictionaries.
-        arrays = {name: value for name, value in found if isinstance(value, np.ndarray)}
-        return Answer({k: torch.from_numpy(v).to(self.device) for k, v in arrays.items()})
+        arrays = {name: value for name, value in named if isinstance(value, np.ndarray)}
+        return BackendOutput({k: torch.from_numpy(v).to(self.device) for k, v in arrays.items()})
 
     def fingerprint(self) -> str:
         """Of the graph, and of the files beside it that hold its weights (model.onnx.data)."""
-        return _files_digest([self.file, *sorted(self.file.parent.glob(f"{self.file.name}?*"))])
+        return _digest_files([self.file, *sorted(self.file.parent.glob(f"{self.file.name}?*"))])
 
 
 @final
@@ -81,46 +81,46 @@ class ProgramBackend(Backend):
     """
 
     def __init__(self, file: str, device: str | torch.device) -> None:
-        self.file, self.device = _existing(file), pick_device(device)
+        self.file, self.device = _check_file(file), pick_device(device)
         try:
             program = torch.export.load(self.file)
         except Exception as error:  # a damaged archive raises nearly anything
             raise ValueError(f"{file} cannot be loaded as an exported program: {error}") from error
         names = program.graph_signature.user_inputs
-        given = [
+        inputs = [
             node.meta["val"]
             for node in program.graph.nodes
             if node.op == "placeholder" and node.name in names
         ]
-        if len(given) != 1 or not isinstance(given[0], Tensor) or given[0].ndim != 4:
+        if len(inputs) != 1 or not isinstance(inputs[0], Tensor) or inputs[0].ndim != 4:
             raise ValueError(
-                f"{file} must take one batch of images (n, 3, h, w), got {len(given)} inputs "
-                f"{[tuple(value.shape) for value in given if isinstance(value, Tensor)]}"
+                f"{file} must take one batch of images (n, 3, h, w), got {len(inputs)} inputs "
+                f"{[tuple(value.shape) for value in inputs if isinstance(value, Tensor)]}"
             )
-        n, _, *sides = given[0].shape
+        n, _, *sides = inputs[0].shape
         self.batch_size = n if isinstance(n, int) else None
         if all(isinstance(side, int) for side in sides):
             self.size = (sides[0], sides[1])
-        self.dtype = given[0].dtype
+        self.dtype = inputs[0].dtype
         self.module = ModuleBackend(program.module(), self.device, has_modes=False)
 
-    def prepared(
+    def prepare(
         self, dtype: torch.dtype | None, channels_last: bool
     ) -> AbstractContextManager[None]:
         # Types and layouts are fixed in the program.
-        return self.module.prepared(None, False)
+        return self.module.prepare(None, False)
 
-    def run(self, images: Images, features: bool) -> Answer:
+    def run(self, images: Images, features: bool) -> BackendOutput:
         return self.module.run(images.to(self.dtype), False)
 
     def fingerprint(self) -> str:
-        return _files_digest([self.file])
+        return _digest_files([self.file])
 
 
-def _device_of_runtime(device: str | torch.device, providers: list[str]) -> torch.device:
-    chosen = pick_device(device)
-    if chosen.type == "cpu" or (chosen.type == "cuda" and "CUDAExecutionProvider" in providers):
-        return chosen
+def _pick_runtime_device(device: str | torch.device, providers: list[str]) -> torch.device:
+    picked = pick_device(device)
+    if picked.type == "cpu" or (picked.type == "cuda" and "CUDAExecutionProvider" in providers):
+        return picked
     if device == "auto":
         return torch.device("cpu")
     raise ValueError(
@@ -129,14 +129,14 @@ def _device_of_runtime(device: str | torch.device, providers: list[str]) -> torc
     )
 
 
-def _existing(file: str) -> Path:
+def _check_file(file: str) -> Path:
     path = Path(file)
     if not path.is_file():
         raise FileNotFoundError(f"there is no model file {file}")
     return path
 
 
-def _files_digest(files: list[Path]) -> str:
+def _digest_files(files: list[Path]) -> str:
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as stream:

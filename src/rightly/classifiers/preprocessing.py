@@ -1,18 +1,18 @@
-"""What a classifier wants done to a picture before it looks."""
+"""What a classifier wants done to an image: resize, crop and normalisation.
+
+torch is imported inside functions: servers resize and crop in environments without it.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from jaxtyping import UInt8
-from torch import Tensor
-
-from rightly.transforms.image_tensors import Images, constant
 
 if TYPE_CHECKING:
     import PIL.Image
+    import torch
 
 # Pillow's own numbers, so that no import of Pillow is needed to know them.
 INTERPOLATIONS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
@@ -21,11 +21,11 @@ Colour = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """Geometry, done once when a picture is decoded, and normalisation, done after the views.
+    """Geometry, done once when an image is decoded, and normalisation, done after the views.
 
     `size` (height, width) is cut from the centre after a resize: `resize=256` makes the shorter
     side 256, `resize=(256, 256)` both sides whatever the shape was, and without `resize` the
-    picture is made just large enough. Without `size` nothing is cut.
+    image is made just large enough. Without `size` nothing is cut.
     """
 
     size: tuple[int, int] | None = None
@@ -44,48 +44,54 @@ class Preprocessing:
                 "mean and std must be three numbers, for red, green and blue in [0, 1], and std "
                 f"positive, got {self.mean} and {self.std}"
             )
-        sides = [*(self.size or ()), *_pair(self.resize or ())]
+        sides = [*(self.size or ()), *_to_pair(self.resize or ())]
         if not all(side > 0 for side in sides):
             raise ValueError(f"size and resize must be positive, got {self.size}, {self.resize}")
         if (
             self.size
             and self.resize
-            and any(cut > whole for cut, whole in zip(self.size, _pair(self.resize), strict=True))
+            and any(
+                cut > whole for cut, whole in zip(self.size, _to_pair(self.resize), strict=True)
+            )
         ):
             raise ValueError(
-                f"size {self.size} must fit into a picture resized to {self.resize}: "
+                f"size {self.size} must fit into an image resized to {self.resize}: "
                 "raise resize, or leave it out"
             )
 
-    def geometry(self, picture: "PIL.Image.Image") -> UInt8[Tensor, "3 h w"]:
-        """The picture resized and cut, as bytes."""
-        return torch.from_numpy(self.pixels(picture).copy()).permute(2, 0, 1)
+    def geometry(self, image: "PIL.Image.Image") -> "torch.Tensor":
+        """The image resized and cut, as bytes (3, h, w)."""
+        import torch
 
-    def pixels(self, picture: "PIL.Image.Image | np.ndarray") -> UInt8[np.ndarray, "h w 3"]:
-        """The picture, or (h, w, 3) bytes, resized and cut; not to be written to."""
-        if isinstance(picture, np.ndarray):
-            height, width = picture.shape[:2]
-            same = self.resized(width, height) == (width, height)
+        return torch.from_numpy(self.pixels(image).copy()).permute(2, 0, 1)
+
+    def pixels(self, image: "PIL.Image.Image | np.ndarray") -> UInt8[np.ndarray, "h w 3"]:
+        """The image, or (h, w, 3) bytes, resized and cut; not to be written to."""
+        if isinstance(image, np.ndarray):
+            height, width = image.shape[:2]
+            same = self.compute_size(width, height) == (width, height)
             if same and self.size in (None, (height, width)):
-                return picture  # as it should be: no need to go through Pillow
+                return image  # as it should be: no need to go through Pillow
             from PIL import Image
 
-            picture = Image.fromarray(picture)
-        if picture.mode != "RGB":
-            raise ValueError(f"picture must be in RGB, got mode {picture.mode}: convert it first")
-        width, height = self.resized(*picture.size)
-        if (width, height) != picture.size:
-            picture = picture.resize((width, height), INTERPOLATIONS[self.interpolation])
+            image = Image.fromarray(image)
+        if image.mode != "RGB":
+            raise ValueError(f"image must be in RGB, got mode {image.mode}: convert it first")
+        width, height = self.compute_size(*image.size)
+        if (width, height) != image.size:
+            image = image.resize((width, height), INTERPOLATIONS[self.interpolation])
         if self.size is not None and self.size != (height, width):
             # Rounded half to even, as torchvision's CenterCrop does.
             top, left = round((height - self.size[0]) / 2), round((width - self.size[1]) / 2)
-            picture = picture.crop((left, top, left + self.size[1], top + self.size[0]))
-        return np.frombuffer(picture.tobytes(), np.uint8).reshape(picture.height, picture.width, 3)
+            image = image.crop((left, top, left + self.size[1], top + self.size[0]))
+        return np.frombuffer(image.tobytes(), np.uint8).reshape(image.height, image.width, 3)
 
-    def normalise(self, images: Images) -> Images:
-        """Images in [0, 1] as the classifier was trained to see them."""
+    def normalise(self, images: "torch.Tensor") -> "torch.Tensor":
+        """Images (n, 3, h, w) in [0, 1] as the classifier was trained to see them."""
         if self.mean == (0, 0, 0) and self.std == (1, 1, 1):
             return images
+        from rightly.transforms.image_tensors import constant
+
         mean, std = constant((self.mean, self.std), images.device, images.dtype)[:, :, None, None]
         return (images - mean) / std
 
@@ -105,13 +111,13 @@ class Preprocessing:
                 f"preprocessing must have no other keys than {list(cls.__dataclass_fields__)}, "
                 f"got {unknown}"
             )
-        given: dict[str, Any] = {
+        fields: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in values.items()
         }
-        return cls(**given)
+        return cls(**fields)
 
-    def resized(self, width: int, height: int) -> tuple[int, int]:
+    def compute_size(self, width: int, height: int) -> tuple[int, int]:
         """Width and height after the resize, before anything is cut."""
         if isinstance(self.resize, tuple):
             return self.resize[1], self.resize[0]
@@ -130,23 +136,23 @@ class Preprocessing:
 
 def agreed(
     read_config: Callable[[], Preprocessing],
-    transform: Callable[["PIL.Image.Image"], Tensor],
+    transform: Callable[["PIL.Image.Image"], "torch.Tensor"],
     model: str,
 ) -> Preprocessing:
     """What a model's config says, if that does what the model's own transform does.
 
-    Configs have many keys and libraries invent more; one look at what comes out settles it.
+    Configs have many keys and libraries invent more: both are run on one image and compared.
     """
     try:
         preprocessing = read_config()
-        apart = _disagreement(preprocessing, transform)
+        difference = _measure_disagreement(preprocessing, transform)
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"the preprocessing of {model} cannot be read from its config ({error!r}): "
             "give preprocessing=Preprocessing(...) yourself"
         ) from error
-    # Resampling differs by 0.003 at most on a smooth picture, a crop of 7/8 by 0.03.
-    if not apart < 0.01:
+    # Resampling differs by 0.003 at most on a smooth image, a crop of 7/8 by 0.03.
+    if not difference < 0.01:
         raise ValueError(
             f"the preprocessing of {model} is not the resize, centre crop and normalisation that "
             f"its config reads as, {preprocessing}: give preprocessing=Preprocessing(...) yourself"
@@ -154,20 +160,20 @@ def agreed(
     return preprocessing
 
 
-def _disagreement(
-    preprocessing: Preprocessing, transform: Callable[["PIL.Image.Image"], Tensor]
+def _measure_disagreement(
+    preprocessing: Preprocessing, transform: Callable[["PIL.Image.Image"], "torch.Tensor"]
 ) -> float:
     from PIL import Image
 
     # Lopsided, so that crop, flip and order of channels show.
     y, x = np.mgrid[0:300, 0:360] / 360
-    picture = Image.fromarray((255 * np.stack([x, y, (x * y) ** 2], -1)).astype(np.uint8))
-    theirs = transform(picture).float()
-    ours = preprocessing.normalise(preprocessing.geometry(picture)[None] / 255)[0]
+    image = Image.fromarray((255 * np.stack([x, y, (x * y) ** 2], -1)).astype(np.uint8))
+    theirs = transform(image).float()
+    ours = preprocessing.normalise(preprocessing.geometry(image)[None] / 255)[0]
     if ours.shape != theirs.shape:
         return float("inf")
-    return float(((ours - theirs).abs().mean((1, 2)) * torch.tensor(preprocessing.std)).max())
+    return float(((ours - theirs).abs().mean((1, 2)) * ours.new_tensor(preprocessing.std)).max())
 
 
-def _pair(side: int | tuple[int, ...]) -> tuple[int, ...]:
+def _to_pair(side: int | tuple[int, ...]) -> tuple[int, ...]:
     return side if isinstance(side, tuple) else (side, side)

@@ -4,23 +4,27 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rightly.classifiers.preprocessing import INTERPOLATIONS, Preprocessing, agreed
 from rightly.optional import require
+from rightly.registry import did_you_mean
+
+MODEL_SPECS = (
+    "timm:NAME, hf:NAME_OR_DIR, torchvision:NAME, onnx:FILE, pt2:FILE, py:package.module:factory"
+)
 
 
-class Opened(NamedTuple):
-    """A model as its library gives it, and what the library knows about it."""
+class LoadedModel(NamedTuple):
+    """A model as its library gives it, with its preprocessing and class names where known."""
 
     model: Any
     preprocessing: Preprocessing | None = None
     class_names: tuple[str, ...] | None = None
 
 
-def timm_model(name: str, with_preprocessing: bool) -> Opened:
+def load_timm_model(name: str, with_preprocessing: bool) -> LoadedModel:
     """A pretrained model of timm, by any name that timm.create_model takes."""
     timm, data = require("timm"), require("timm.data")
     try:
@@ -28,67 +32,73 @@ def timm_model(name: str, with_preprocessing: bool) -> Opened:
     except RuntimeError as error:
         if "Unknown model" not in str(error):
             raise
-        known = timm.list_models(pretrained=True)
-        raise ValueError(f"timm has no model {name!r}; {_near(name, known)}") from error
+        names = timm.list_models(pretrained=True)
+        raise ValueError(_refuse("timm", name, names)) from error
     config = data.resolve_model_data_config(model)
-    names = _names((getattr(model, "pretrained_cfg", None) or {}).get("label_names"))
+    names = _to_class_names((getattr(model, "pretrained_cfg", None) or {}).get("label_names"))
     if not with_preprocessing:
-        return Opened(model, None, names)
+        return LoadedModel(model, None, names)
     transform = data.create_transform(**config, is_training=False)
-    return Opened(model, agreed(lambda: _of_timm(config), transform, f"timm:{name}"), names)
+    return LoadedModel(
+        model, agreed(lambda: _read_timm_config(config), transform, f"timm:{name}"), names
+    )
 
 
-def hugging_face_model(name: str, with_preprocessing: bool) -> Opened:
+def load_hugging_face_model(name: str, with_preprocessing: bool) -> LoadedModel:
     """An image classifier of transformers, by its name on the hub or its folder."""
     transformers = require("transformers")
     model = transformers.AutoModelForImageClassification.from_pretrained(name)
     labels = getattr(model.config, "id2label", None) or {}
-    names = _names([labels[i] for i in sorted(labels)])
+    names = _to_class_names([labels[i] for i in sorted(labels)])
     if not with_preprocessing:
-        return Opened(model, None, names)
+        return LoadedModel(model, None, names)
     processor = transformers.AutoImageProcessor.from_pretrained(name)
 
-    def transform(picture: Any) -> Any:
-        return processor(images=picture, return_tensors="pt")["pixel_values"][0]
+    def transform(image: Any) -> Any:
+        return processor(images=image, return_tensors="pt")["pixel_values"][0]
 
     config = processor.to_dict()
-    return Opened(model, agreed(lambda: _of_processor(config), transform, f"hf:{name}"), names)
+    return LoadedModel(
+        model, agreed(lambda: _read_processor_config(config), transform, f"hf:{name}"), names
+    )
 
 
-def torchvision_model(name: str, with_preprocessing: bool) -> Opened:
+def load_torchvision_model(name: str, with_preprocessing: bool) -> LoadedModel:
     """A model of torchvision with its default weights."""
     models = require("torchvision.models")
     try:
         weights = models.get_model_weights(name).DEFAULT
     except ValueError as error:
-        known = models.list_models(module=models)
-        raise ValueError(f"torchvision has no model {name!r}; {_near(name, known)}") from error
+        names = models.list_models(module=models)
+        raise ValueError(_refuse("torchvision", name, names)) from error
     model = models.get_model(name, weights=weights)
-    names = _names(weights.meta.get("categories"))
+    names = _to_class_names(weights.meta.get("categories"))
     if not with_preprocessing:
-        return Opened(model, None, names)
+        return LoadedModel(model, None, names)
     transform = weights.transforms()
     spec = f"torchvision:{name}"
-    return Opened(model, agreed(lambda: _of_torchvision(transform), transform, spec), names)
+    return LoadedModel(
+        model, agreed(lambda: _read_torchvision_preset(transform), transform, spec), names
+    )
 
 
-def own_model(place: str, with_preprocessing: bool) -> Opened:
-    """What a function of the user's gives: a model, or a model and its Preprocessing."""
+def load_python_model(place: str, with_preprocessing: bool) -> LoadedModel:
+    """The model that a function of the user's returns, with its Preprocessing where it does."""
     module_name, _, factory_name = place.rpartition(":")
     if not module_name or not factory_name:
         raise ValueError(f"a py: model must be py:package.module:factory, got 'py:{place}'")
-    with _working_folder_importable():
+    with _add_working_folder():
         module = importlib.import_module(module_name)
         factory: Callable[[], Any] | None = getattr(module, factory_name, None)
         if not callable(factory):
             raise ValueError(f"{module_name} must hold a function {factory_name}, but does not")
-        made = factory()
-    if isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], Preprocessing):
-        return Opened(*made)
-    return Opened(made)
+        result = factory()
+    if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], Preprocessing):
+        return LoadedModel(*result)
+    return LoadedModel(result)
 
 
-def _of_timm(config: Mapping[str, Any]) -> Preprocessing:
+def _read_timm_config(config: Mapping[str, Any]) -> Preprocessing:
     _, height, width = config["input_size"]
     whole = int(height / config["crop_pct"]), int(width / config["crop_pct"])
     return Preprocessing(
@@ -100,7 +110,7 @@ def _of_timm(config: Mapping[str, Any]) -> Preprocessing:
     )
 
 
-def _of_torchvision(transform: Any) -> Preprocessing:
+def _read_torchvision_preset(transform: Any) -> Preprocessing:
     crop, whole = transform.crop_size, transform.resize_size
     return Preprocessing(
         (crop[0], crop[-1]),
@@ -111,7 +121,7 @@ def _of_torchvision(transform: Any) -> Preprocessing:
     )
 
 
-def _of_processor(config: Mapping[str, Any]) -> Preprocessing:
+def _read_processor_config(config: Mapping[str, Any]) -> Preprocessing:
     """The usual keys of Hugging Face's image processors; `agreed` finds out the unusual."""
     resize: int | tuple[int, int] | None = None
     size: tuple[int, int] | None = None
@@ -131,8 +141,8 @@ def _of_processor(config: Mapping[str, Any]) -> Preprocessing:
     if config.get("do_center_crop"):
         crop = config["crop_size"]
         size = (int(crop["height"]), int(crop["width"]))
-    numbers = {number: known for known, number in INTERPOLATIONS.items()}
-    interpolation = numbers[int(config.get("resample") or 0)]
+    names = {number: name for name, number in INTERPOLATIONS.items()}
+    interpolation = names[int(config.get("resample") or 0)]
     if not config.get("do_normalize"):
         return Preprocessing(size, resize, interpolation)
     # EfficientNet divides once more by std where its head is included.
@@ -141,17 +151,18 @@ def _of_processor(config: Mapping[str, Any]) -> Preprocessing:
     return Preprocessing(size, resize, interpolation, tuple(config["image_mean"]), std)
 
 
-def _near(name: str, known: list[str]) -> str:
-    close = get_close_matches(name, known, 5, 0.5)
-    return f"near are {', '.join(close)}" if close else f"there are {len(known)}"
+def _refuse(library: str, name: str, names: list[str]) -> str:
+    """The message about a model that a library does not have."""
+    hint = did_you_mean(name, names) or f": it has {len(names)} others"
+    return f"{library} has no model {name!r}{hint}"
 
 
-def _names(found: Any) -> tuple[str, ...] | None:
-    return tuple(str(name) for name in found) if found else None
+def _to_class_names(values: Any) -> tuple[str, ...] | None:
+    return tuple(str(value) for value in values) if values else None
 
 
 @contextmanager
-def _working_folder_importable() -> Any:
+def _add_working_folder() -> Any:
     """Lets a module beside the user be found, as `python -m` would but a script does not."""
     here = str(Path.cwd())
     sys.path.insert(0, here)

@@ -1,52 +1,167 @@
-"""The command line."""
+"""The command line: one file a command, each of which parses and calls the library.
 
-import argparse
+No module here loads torch, SciPy or matplotlib when it is imported: commands load what they need
+when they run, so that help is there at once.
+"""
+
+import re
+import sys
+import traceback
 import warnings
 from collections.abc import Sequence
+from typing import Annotated, cast
+
+import typer
+import typer.core
 
 from rightly import __version__
 from rightly.cli import (
-    applying,
-    calibrating,
-    choosing,
-    collecting,
-    demonstrating,
-    deploying,
-    fitting,
-    plotting,
-    reporting,
-    serving,
+    apply_command,
+    budget_command,
+    card_command,
+    collect_command,
+    compare_command,
+    demo_command,
+    evaluate_command,
+    export_command,
+    fit_command,
+    methods_command,
+    plot_command,
+    predict_command,
+    rank_command,
+    report_command,
+    serve_command,
+    views_command,
 )
-from rightly.cli.consoles import ERR, show_warning
+from rightly.cli.console import ERR, OUT, ExitCode, print_line, show_warning
+
+COMMANDS = {
+    "demo": demo_command,
+    "collect": collect_command,
+    "compare": compare_command,
+    "rank": rank_command,
+    "methods": methods_command,
+    "fit": fit_command,
+    "evaluate": evaluate_command,
+    "apply": apply_command,
+    "report": report_command,
+    "plot": plot_command,
+    "views": views_command,
+    "budget": budget_command,
+    "export": export_command,
+    "predict": predict_command,
+    "serve": serve_command,
+    "card": card_command,
+}
+EXIT_CODES = (
+    "Exit codes: 0 done; 2 refused or failed; 3 a requirement missed; 4 drift alarm; "
+    "5 the doctor found something; 130 interrupted."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; bad input ends in one line that says what is wrong, and status 2."""
-    parser = argparse.ArgumentParser(
-        prog="rightly", description="How likely is each prediction to be right?"
-    )
-    parser.add_argument("--version", action="version", version=f"rightly {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    collecting.add_commands(commands)
-    calibrating.add_commands(commands)
-    fitting.add_commands(commands)
-    choosing.add_commands(commands)
-    applying.add_commands(commands)
-    deploying.add_commands(commands)
-    serving.add_commands(commands)
-    plotting.add_commands(commands)
-    reporting.add_commands(commands)
-    demonstrating.add_commands(commands)
-    chosen = parser.parse_args(arguments)
+    """Runs one command and returns its exit code (`ExitCode`).
+
+    Bad input ends in one line on standard error. Any other exception is a bug: it is raised to a
+    caller in Python, and printed whole for a caller in a shell.
+    """
     with warnings.catch_warnings():
         warnings.showwarning = show_warning
         try:
-            chosen.run(chosen)
-        except (ValueError, TypeError, OSError, ImportError) as error:
-            told = f"rightly {chosen.command}: {error}"
-            ERR.print(told, style="red", soft_wrap=True, markup=False)  # 'rightly[ray]' is no style
-            return 2
-        except KeyboardInterrupt:
-            ERR.print("stopped")
-            return 130
-    return 0
+            return _run(list(sys.argv[1:] if arguments is None else arguments))
+        except Exception:
+            if arguments is not None:
+                raise
+            traceback.print_exc()
+            return ExitCode.FAILED
+
+
+def _print_version(is_asked: bool) -> bool:
+    if is_asked:
+        print_line(f"rightly {__version__}")
+        raise typer.Exit()
+    return is_asked
+
+
+def _describe(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print it and stop."
+        ),
+    ] = False,
+) -> None:
+    """How likely is each prediction of a classifier to be right?"""
+
+
+def _build() -> typer.core.TyperGroup:
+    app = typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        epilog=EXIT_CODES,
+    )
+    app.callback()(_describe)
+    for name, module in COMMANDS.items():
+        # \b keeps the example on a line of its own, ready to be copied.
+        app.command(name, epilog=f"\b\nExample: {module.EXAMPLE}")(module.run)
+    return cast(typer.core.TyperGroup, typer.main.get_command(app))
+
+
+def _run(arguments: list[str]) -> int:
+    group = _build()
+    if not arguments:
+        group.main(["--help"], "rightly", standalone_mode=False)
+        return ExitCode.FAILED  # a script that lost its command must not go on
+    name = next((word for word in arguments if not word.startswith("-")), "")
+    command = group.commands.get(name)
+    called = f"rightly {name}" if command else "rightly"
+    try:
+        code = group.main(arguments, "rightly", standalone_mode=False)
+    except typer.TyperException as error:
+        return _refuse(f"{called}: {_describe_usage(error)} (see {called} --help)")
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        return _refuse(f"{called}: {name_options(str(error), _options_of(command))}")
+    except SystemExit:  # how Typer and Rich answer a pipe whose reader has gone
+        return ExitCode.FAILED
+    if code == ExitCode.INTERRUPTED:
+        ERR.print("stopped")
+    return code or ExitCode.DONE
+
+
+def _refuse(message: str) -> int:
+    OUT.file.flush()  # what was printed before comes before
+    print_line(message, ERR, style="red")
+    return ExitCode.FAILED
+
+
+def _describe_usage(error: typer.TyperException) -> str:
+    """A usage error in one line, with the options that are close to a wrong one."""
+    close = getattr(error, "possibilities", None)
+    if close:
+        return f"{error.message}: did you mean {' or '.join(close)}?"
+    return " ".join(error.format_message().split()).rstrip(".")
+
+
+def _options_of(command: object) -> dict[str, str]:
+    """The options of a command by the names of the arguments that they become."""
+    return {
+        parameter.name: max(parameter.opts, key=len)
+        for parameter in getattr(command, "params", ())
+        if parameter.param_type_name == "option"
+    }
+
+
+def name_options(message: str, options: dict[str, str]) -> str:
+    """A message of the library whose first words are arguments, with the options instead.
+
+    A registry refuses one name of several, so `metric` stands for `--metrics` too.
+    """
+    found = re.match(r"(\w+(?:(?:, | and )\w+)*) (?=must|needs|has|have|is|are|exclude)", message)
+    if found is None:
+        return message
+
+    def option_of(name: re.Match[str]) -> str:
+        return options.get(name[0]) or options.get(f"{name[0]}s") or name[0]
+
+    return re.sub(r"\b(?!and\b)\w+", option_of, found[1]) + message[found.end(1) :]

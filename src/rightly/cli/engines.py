@@ -1,24 +1,44 @@
 """Where slow commands run: here, or on a Ray cluster."""
 
-import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from rightly.collection.distributed import Cluster
+import typer
+
+if TYPE_CHECKING:
+    from rightly.collection.ray_cluster import Cluster
+
+Engine = Annotated[
+    Literal["local", "ray"], typer.Option("--engine", help="Where it runs: here, or on Ray.")
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--ray-address", help="Of a Ray cluster.", show_default="Ray is started on this machine"
+    ),
+]
+RayWorkers = Annotated[
+    int | None,
+    typer.Option("--ray-workers", metavar="N", help="Of Ray.", show_default="as many as fit"),
+]
+RayGpus = Annotated[
+    float, typer.Option("--ray-gpus-per-worker", metavar="N", help="0 runs on CPUs.")
+]
 
 
-def add_arguments(add: Any) -> None:
-    """The arguments that say where a command runs."""
-    add.add_argument("--engine", default="local", choices=("local", "ray"), help="where it runs")
-    add.add_argument("--ray-address", help="of a Ray cluster; none starts Ray on this machine")
-    add.add_argument("--ray-workers", type=int, metavar="N", help="as many as fit, if not given")
+def make_cluster(
+    engine: str, address: str | None, workers: int | None, cpus: int = 1, gpus: float = 0.0
+) -> "Cluster | None":
+    """What the options say about Ray, or None where the command runs here."""
+    if engine == "ray":
+        from rightly.collection.ray_cluster import Cluster
 
-
-def cluster_of(chosen: argparse.Namespace, cpus: int = 1, gpus: float = 0.0) -> Cluster | None:
-    """What the arguments say about Ray, or None where the command runs here."""
-    if chosen.engine == "ray":
-        return Cluster(chosen.ray_address, chosen.ray_workers, cpus, gpus)
-    asked = [name for name in vars(chosen) if name.startswith("ray_") and vars(chosen)[name]]
-    if asked:
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in asked)
-        raise ValueError(f"{flags} has no meaning without --engine ray")
+        return Cluster(address, workers, cpus, gpus)
+    options = {
+        "--ray-address": address,
+        "--ray-workers": workers,
+        "--ray-gpus-per-worker": gpus or None,
+    }
+    names = [name for name, value in options.items() if value is not None]
+    if names:
+        raise ValueError(f"{', '.join(names)} has no meaning without --engine ray")
     return None

@@ -1,130 +1,28 @@
 """From a classifier and images to stored predictions: the only slow step, done once.
 
-    images --decode, resize--> bytes --[0, 1]--> shifts --> views --normalise--> classifier
-           threads, ahead of the model             each of them once for every image
-
-Images are taken in shards of a fixed size. A shard is stored when all is known about it, so
-that a run can be killed at any moment and goes on where it was.
+The modules load when a name is first used.
 """
 
-import os
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from pathlib import Path
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-import torch
+if TYPE_CHECKING:
+    from rightly.collection.decoding import CollectionLog as CollectionLog
+    from rightly.collection.pipeline import collect as collect
+    from rightly.collection.pipeline import collect_into as collect_into
+    from rightly.collection.plan import DEFAULT_VIEWS as DEFAULT_VIEWS
+    from rightly.collection.plan import Plan as Plan
 
-from rightly.classifiers import Classifier, Preprocessing, open_model
-from rightly.collection.decoding import Report as Report
-from rightly.collection.forward import blocks_of, stacked
-from rightly.collection.plan import VIEWS as VIEWS
-from rightly.collection.plan import Plan as Plan
-from rightly.datasets import ImageDataset, open_images
-from rightly.datasets.image_dataset import few
-from rightly.predictions import Predictions, load
-from rightly.predictions.parquet import Block, Store
-from rightly.tensor_shapes import Labels
+_HOMES = {
+    "CollectionLog": "decoding",
+    "collect": "pipeline",
+    "collect_into": "pipeline",
+    "DEFAULT_VIEWS": "plan",
+    "Plan": "plan",
+}
 
 
-def collect(
-    model: Any,
-    dataset: Any,
-    views: Sequence[str] = VIEWS,
-    shifts: Sequence[str] = (),
-    batch_size: int = 256,
-    device: str | torch.device = "auto",
-    out: str | os.PathLike[str] | None = None,
-    *,
-    features: bool = False,
-    preprocessing: Preprocessing | None = None,
-    output: str | int | None = None,
-    images: Mapping[str, Any] | None = None,
-    precision: str = "float32",
-    dtype: str = "float32",
-    seed: int = 0,
-    unreadable: str = "stop",
-    workers: int | None = None,
-    advance: Callable[[int], object] = lambda count: None,
-) -> tuple[Predictions, Labels | None]:
-    """Runs a classifier once over a data set and over the views of every image.
-
-    `model` is a spec such as "timm:resnet50", a module or a function; `dataset` a folder, a torch
-    Dataset or a Hugging Face one (`images` holds further arguments of `open_images`). With `out`
-    the rows are stored as a Parquet data set as they come; without, they are only returned.
-    """
-    plan = Plan(tuple(views), tuple(shifts), features, precision, dtype, seed, unreadable)
-    classifier = open_model(
-        model, device=device, preprocessing=preprocessing, features=features, output=output
-    )
-    opened = (
-        dataset if isinstance(dataset, ImageDataset) else open_images(dataset, **(images or {}))
-    )
-    report = Report()
-    if out is not None:
-        store = Store.begin(Path(out), plan.settings(classifier, opened))
-        collect_into(store, classifier, opened, plan, batch_size, workers, advance, report)
-        _warn(opened, report, store.skipped())
-        return load(out)
-    shards = plan.shards(len(opened))
-    found = blocks_of(classifier, opened, plan, shards, batch_size, workers, advance, report)
-    whole = stacked([block for _, block in found])
-    _warn(opened, report, whole.skipped)
-    return _predictions(whole, plan, opened.class_names or classifier.class_names)
-
-
-def collect_into(
-    store: Store,
-    classifier: Classifier,
-    images: ImageDataset,
-    plan: Plan,
-    batch_size: int = 256,
-    workers: int | None = None,
-    advance: Callable[[int], object] = lambda count: None,
-    report: Report | None = None,
-) -> None:
-    """Writes the shards that a store still lacks."""
-    todo = store.missing()
-    advance(len(images) - sum(len(plan.rows(k, len(images))) for k in todo))
-    empty: dict[int, Block] = {}
-    found = blocks_of(classifier, images, plan, todo, batch_size, workers, advance, report)
-    with closing(found):  # when a write fails, the classifier is restored at once
-        for k, block in found:
-            if len(block.index):
-                store.write(k, block)
-            else:
-                empty[k] = block
-    for k, block in empty.items():  # last, because they take their columns from the others
-        store.write(k, block)
-
-
-def _warn(images: ImageDataset, report: Report, skipped: Sequence[tuple[str, str]]) -> None:
-    told = list(images.notes)
-    for mode, count in report.converted.items():
-        told.append(f"{count} pictures of mode {mode} were converted to RGB")
-    if skipped:
-        names = few([name for name, _ in skipped])
-        told.append(
-            f"{len(skipped)} of {len(images)} images cannot be decoded and are left out: {names}"
-        )
-    for text in told:
-        warnings.warn(text, UserWarning, stacklevel=3)
-
-
-def _predictions(
-    whole: Block, plan: Plan, class_names: Sequence[str] | None
-) -> tuple[Predictions, Labels | None]:
-    if not len(whole.index):
-        name, reason = whole.skipped[0]
-        raise ValueError(f"no image could be decoded; the first is {name}: {reason}")
-    predictions = Predictions(
-        whole.logits,
-        whole.view_logits,
-        whole.features,
-        plan.views or None,
-        class_names,
-        whole.shift if plan.shifts else None,
-        plan.shifts,
-    )
-    return predictions, None if whole.labels is None else torch.from_numpy(whole.labels)
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,4 +1,4 @@
-"""Decoding: threads turn pictures into batches a little ahead of the model."""
+"""Decoding: threads turn images into batches ahead of the model."""
 
 import os
 from collections import Counter, deque
@@ -10,16 +10,17 @@ from threading import Lock
 import torch
 from torch import Tensor
 
-from rightly.classifiers import Preprocessing
-from rightly.datasets import ImageDataset, UnreadableImage, converted_from
+from rightly.classifiers.preprocessing import Preprocessing
+from rightly.datasets import ImageDataset, UnreadableImage
+from rightly.datasets.decoding import stored_mode
 
 AHEAD = 3  # batches decoded before the model asks for them
-STEP = 8  # pictures a thread takes at a time; handing out each alone costs as much as small ones
+STEP = 8  # images a thread takes at a time: handing out each alone costs as much as decoding
 
 
 @dataclass
-class Report:
-    """What happened on the way, for the user to be told."""
+class CollectionLog:
+    """Images that were skipped, with reasons, and how many were converted from which mode."""
 
     skipped: list[tuple[str, str]] = field(default_factory=list)
     converted: Counter[str] = field(default_factory=Counter)
@@ -35,45 +36,45 @@ class Batch:
     skipped: list[tuple[str, str]]
 
 
-def decoded(
+def decode_batches(
     images: ImageDataset,
     preprocessing: Preprocessing,
     batches: Iterable[tuple[int, range]],
     unreadable: str,
     workers: int | None,
-    report: Report,
+    log: CollectionLog,
     pinned: bool = False,
 ) -> Iterator[tuple[int, Batch]]:
-    """Batches, decoded by threads a little ahead of whoever takes them."""
+    """Batches, decoded by threads while the consumer works on earlier ones."""
     pool = ThreadPoolExecutor(workers or os.cpu_count() or 1, "rightly-decode")
     try:
-        waiting: deque[tuple[int, _Decoding]] = deque()
+        pending: deque[tuple[int, _PendingBatch]] = deque()
         for k, rows in batches:
-            waiting.append((k, _Decoding(images, preprocessing, rows, pool, pinned)))
-            if len(waiting) > AHEAD:
-                k, oldest = waiting.popleft()
-                yield k, oldest.batch(unreadable, report)
-        while waiting:
-            k, oldest = waiting.popleft()
-            yield k, oldest.batch(unreadable, report)
+            pending.append((k, _PendingBatch(images, preprocessing, rows, pool, pinned)))
+            if len(pending) > AHEAD:
+                k, oldest = pending.popleft()
+                yield k, oldest.finish(unreadable, log)
+        while pending:
+            k, oldest = pending.popleft()
+            yield k, oldest.finish(unreadable, log)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 @dataclass(frozen=True)
-class _Picture:
-    """How one picture went: its shape, and the mode it was stored in if not RGB; or the error."""
+class _DecodedImage:
+    """Shape of one image and the mode it was stored in if not RGB; or the error."""
 
     shape: tuple[int, ...] = ()
     mode: str | None = None
     error: UnreadableImage | None = None
 
 
-class _Decoding:
-    """A batch in the making: threads write pictures into their places in one array.
+class _PendingBatch:
+    """A batch being decoded: threads write images into their places in one array.
 
-    The array is channels last, as pictures are, and pinned where a GPU waits for it. It is made
-    when the first picture tells its size.
+    The array is channels last, as images are, and pinned for copies to a GPU. It is allocated
+    when the first image gives its size.
     """
 
     def __init__(
@@ -90,50 +91,49 @@ class _Decoding:
         steps = (rows[i : i + STEP] for i in range(0, len(rows), STEP))
         self.parts = [pool.submit(self._decode, step) for step in steps]
 
-    def _decode(self, rows: range) -> list[_Picture]:
+    def _decode(self, rows: range) -> list[_DecodedImage]:
         return [self._decode_one(i) for i in rows]
 
-    def _decode_one(self, i: int) -> _Picture:
+    def _decode_one(self, i: int) -> _DecodedImage:
         try:
-            picture = self.images.read(i)
+            image = self.images.read(i)
         except UnreadableImage as error:
-            return _Picture(error=error)
-        pixels = self.preprocessing.pixels(picture)
+            return _DecodedImage(error=error)
+        pixels = self.preprocessing.pixels(image)
         with self.lock:
             if self.pixels is None:
                 shape = (len(self.rows), *pixels.shape)
                 self.pixels = torch.empty(shape, dtype=torch.uint8, pin_memory=self.pinned)
         if pixels.shape == self.pixels.shape[1:]:
-            # By NumPy: torch would call up all its threads for each picture.
+            # By NumPy: torch would call up all its threads for each image.
             self.pixels.numpy()[i - self.rows.start] = pixels
-        return _Picture(pixels.shape, converted_from(picture))
+        return _DecodedImage(pixels.shape, stored_mode(image))
 
-    def batch(self, unreadable: str, report: Report) -> Batch:
-        """The batch when all its pictures are there."""
-        pictures = [picture for part in self.parts for picture in part.result()]
+    def finish(self, unreadable: str, log: CollectionLog) -> Batch:
+        """Waits for all images of the batch."""
+        decoded = [image for part in self.parts for image in part.result()]
         kept: list[int] = []
         skipped: list[tuple[str, str]] = []
         shape: tuple[int, ...] = ()  # of the first, whichever a thread was done with first
-        for i, picture in zip(self.rows, pictures, strict=True):
-            if picture.error is not None:
+        for i, image in zip(self.rows, decoded, strict=True):
+            if image.error is not None:
                 if unreadable == "stop":
                     raise ValueError(
-                        f"{picture.error}; with unreadable='skip' such images are left out and "
-                        "listed"
-                    ) from picture.error
-                skipped.append((picture.error.name, picture.error.reason))
+                        f"{image.error}; with unreadable='skip' such images are left out and listed"
+                    ) from image.error
+                skipped.append((image.error.name, image.error.reason))
                 continue
-            shape = shape or picture.shape
-            if picture.shape != shape:
+            shape = shape or image.shape
+            if image.shape != shape:
                 raise ValueError(
                     f"images must have one size to form a batch, but {self.images.names[i]} is "
-                    f"{picture.shape[:2]} and others are {shape[:2]}: "
+                    f"{image.shape[:2]} and others are {shape[:2]}: "
                     "give the model's input size in preprocessing"
                 )
-            if picture.mode is not None:
-                report.converted[picture.mode] += 1
+            if image.mode is not None:
+                log.converted[image.mode] += 1
             kept.append(i)
-        report.skipped += skipped
+        log.skipped += skipped
         if not kept or self.pixels is None:
             return Batch(self.rows, [], None, skipped)
         pixels = self.pixels

@@ -1,4 +1,4 @@
-"""Running: every batch through shifts, views and the classifier, into blocks of rows."""
+"""Forward passes: every batch through shifts, views and the classifier, into blocks of rows."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -9,18 +9,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rightly.classifiers import Classifier
-from rightly.collection.decoding import Batch, Report, decoded
-from rightly.collection.plan import PRECISIONS, Plan, severity_of
-from rightly.datasets import ImageDataset
-from rightly.predictions.parquet import Block
-from rightly.transforms.shifts import shift as shift_of
-from rightly.transforms.views import view as view_of
+from rightly.classifiers.classifier import Classifier
+from rightly.collection.decoding import Batch, CollectionLog, decode_batches
+from rightly.collection.plan import PRECISIONS, Plan, parse_shift
+from rightly.datasets.image_dataset import ImageDataset
+from rightly.predictions.store import Block
+from rightly.transforms.shifts import SHIFTS
+from rightly.transforms.views import VIEWS
 
 IN_FLIGHT = 1  # batches handed to a device before the results of the oldest are waited for
 
 
-def blocks_of(
+def compute_blocks(
     classifier: Classifier,
     images: ImageDataset,
     plan: Plan,
@@ -28,16 +28,16 @@ def blocks_of(
     batch_size: int = 256,
     workers: int | None = None,
     advance: Callable[[int], object] = lambda count: None,
-    report: Report | None = None,
+    log: CollectionLog | None = None,
 ) -> Generator[tuple[int, Block], None, None]:
-    """What the classifier says about each of the given shards of images.
+    """The classifier's outputs for each of these shards of images.
 
     Results of a batch are fetched after the next one was handed to the device, so that neither
     waits for the other.
     """
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-    report = report if report is not None else Report()
+    log = log if log is not None else CollectionLog()
     batches = (
         (k, rows[start : start + batch_size])
         for k in shards
@@ -45,23 +45,22 @@ def blocks_of(
         for start in range(0, len(rows), batch_size)
     )
     on_gpu = classifier.device.type == "cuda"
-    # Channels last, as pictures come: convolutions are faster so, on CPUs as on GPUs.
-    prepared = classifier.prepared(PRECISIONS[plan.precision], channels_last=True)
+    # Channels last, as images come: convolutions are faster so, on CPUs as on GPUs.
     gathered: dict[int, list[Block]] = {}
-    with prepared:
-        running: deque[tuple[int, _Running]] = deque()
-        for k, batch in decoded(
-            images, classifier.preprocessing, batches, plan.unreadable, workers, report, on_gpu
+    with classifier.prepare(PRECISIONS[plan.precision], channels_last=True):
+        running: deque[tuple[int, _RunningBatch]] = deque()
+        for k, batch in decode_batches(
+            images, classifier.preprocessing, batches, plan.unreadable, workers, log, on_gpu
         ):
             # Not around the yields, where it would hold for whoever takes the blocks as well.
             with torch.no_grad():
-                running.append((k, _run(classifier, images, plan, batch)))
-            yield from _finished(running, gathered, images, plan, advance, keep=IN_FLIGHT)
-        yield from _finished(running, gathered, images, plan, advance, keep=0)
+                running.append((k, _run_batch(classifier, images, plan, batch)))
+            yield from _take_finished(running, gathered, images, plan, advance, keep=IN_FLIGHT)
+        yield from _take_finished(running, gathered, images, plan, advance, keep=0)
 
 
 @dataclass(frozen=True)
-class _Running:
+class _RunningBatch:
     """A batch whose results may still be on their way from the device."""
 
     batch: Batch
@@ -71,9 +70,11 @@ class _Running:
     ready: torch.cuda.Event | None = None
 
 
-def _run(classifier: Classifier, images: ImageDataset, plan: Plan, batch: Batch) -> _Running:
+def _run_batch(
+    classifier: Classifier, images: ImageDataset, plan: Plan, batch: Batch
+) -> _RunningBatch:
     if batch.pixels is None:
-        return _Running(batch)
+        return _RunningBatch(batch)
     clean = batch.pixels.to(classifier.device, non_blocking=True).float().div_(255)
     logits: list[Tensor] = []
     views: list[Tensor] = []
@@ -81,57 +82,57 @@ def _run(classifier: Classifier, images: ImageDataset, plan: Plan, batch: Batch)
     for text in (None, *plan.shifts):
         shown = clean
         if text is not None:
-            name, severity = severity_of(text)
-            shown = shift_of(name)(clean, severity, plan.seed)
-        own, kept = classifier.forward(shown, plan.features)
+            name, severity = parse_shift(text)
+            shown = SHIFTS.find(name)(clean, severity, plan.seed)
+        image_logits, image_features = classifier.forward(shown, plan.features)
         if not logits:
-            images.check_classes(own.shape[1])
-        logits.append(images.restrict(own))
-        seen = [classifier.forward(view_of(name)(shown))[0] for name in plan.views]
-        if seen:
-            views.append(images.restrict(torch.stack(seen, 1)))
-        if kept is not None:
-            features.append(kept)
-    return _Running(
+            images.check_classes(image_logits.shape[1])
+        logits.append(images.restrict(image_logits))
+        view_logits = [classifier.forward(VIEWS.find(name)(shown))[0] for name in plan.views]
+        if view_logits:
+            views.append(images.restrict(torch.stack(view_logits, 1)))
+        if image_features is not None:
+            features.append(image_features)
+    return _RunningBatch(
         batch,
-        _leaving(logits),
-        _leaving(views),
-        _leaving(features),
-        _mark(classifier.device),
+        _copy_to_cpu(logits),
+        _copy_to_cpu(views),
+        _copy_to_cpu(features),
+        _record_event(classifier.device),
     )
 
 
-def _leaving(parts: list[Tensor]) -> Tensor | None:
-    """The parts, on their way to the CPU: a GPU goes on, and the copy is ready at the mark."""
+def _copy_to_cpu(parts: list[Tensor]) -> Tensor | None:
+    """Starts copies to the CPU, which are complete at the event recorded after them."""
     return torch.stack(parts).float().to("cpu", non_blocking=True) if parts else None
 
 
-def _mark(device: torch.device) -> torch.cuda.Event | None:
+def _record_event(device: torch.device) -> torch.cuda.Event | None:
     if device.type != "cuda":
         return None
-    mark = torch.cuda.Event()
-    mark.record(torch.cuda.current_stream(device))
-    return mark
+    event = torch.cuda.Event()
+    event.record(torch.cuda.current_stream(device))
+    return event
 
 
-def _finished(
-    running: deque[tuple[int, _Running]],
+def _take_finished(
+    running: deque[tuple[int, _RunningBatch]],
     gathered: dict[int, list[Block]],
     images: ImageDataset,
     plan: Plan,
     advance: Callable[[int], object],
     keep: int,
 ) -> Iterator[tuple[int, Block]]:
-    """Takes results off the device; gives a shard when its last batch is there."""
+    """Waits for all but the last `keep` batches; yields a shard when its last batch is there."""
     while len(running) > keep:
         k, result = running.popleft()
-        gathered.setdefault(k, []).append(_block(result, images))
+        gathered.setdefault(k, []).append(_make_block(result, images))
         advance(len(result.batch.rows))
         if result.batch.rows.stop == plan.rows(k, len(images)).stop:
-            yield k, stacked(gathered.pop(k))
+            yield k, combine_blocks(gathered.pop(k))
 
 
-def _block(result: _Running, images: ImageDataset) -> Block:
+def _make_block(result: _RunningBatch, images: ImageDataset) -> Block:
     kept, skipped = result.batch.kept, tuple(result.batch.skipped)
     if result.logits is None:
         nothing = np.zeros(0, np.int64)
@@ -147,7 +148,7 @@ def _block(result: _Running, images: ImageDataset) -> Block:
             f"{labels.max()} for {names[int(labels.argmax())]}: do they count from 1?"
         )
 
-    def rows(values: Tensor, kind: str) -> np.ndarray:
+    def to_rows(values: Tensor, kind: str) -> np.ndarray:
         # A finite sum proves that every entry is finite, at a fraction of the cost.
         if torch.isfinite(values.sum()):
             return values.flatten(0, 1).numpy()
@@ -156,7 +157,7 @@ def _block(result: _Running, images: ImageDataset) -> Block:
             raise ValueError(
                 f"the classifier gave NaN or infinite {kind} for {int(bad.sum())} images, the "
                 f"first is {names[int(bad.nonzero()[0])]}: collect with precision='float32', or "
-                "mend the classifier"
+                "correct the classifier"
             )
         return values.flatten(0, 1).numpy()
 
@@ -165,43 +166,43 @@ def _block(result: _Running, images: ImageDataset) -> Block:
         names * shifts,
         None if labels is None else np.tile(labels, shifts),
         np.repeat(np.arange(shifts), len(kept)),
-        rows(result.logits, "logits"),
-        None if result.view_logits is None else rows(result.view_logits, "logits of views"),
-        None if result.features is None else rows(result.features, "features"),
+        to_rows(result.logits, "logits"),
+        None if result.view_logits is None else to_rows(result.view_logits, "logits of views"),
+        None if result.features is None else to_rows(result.features, "features"),
         skipped,
     )
 
 
-def stacked(blocks: list[Block]) -> Block:
-    """One block of many, images as they are first, then shift by shift."""
-    filled = [block for block in blocks if len(block.index)] or blocks[:1]
+def combine_blocks(blocks: list[Block]) -> Block:
+    """One block of many: unshifted images first, then shift by shift."""
+    filled = [block for block in blocks if len(block.image)] or blocks[:1]
 
-    def joined(name: str) -> Any:
+    def join(name: str) -> Any:
         parts = [getattr(block, name) for block in filled]
         return None if parts[0] is None else np.concatenate(parts)
 
     whole = Block(
-        joined("index"),
+        join("image"),
         [name for block in filled for name in block.names],
-        joined("labels"),
-        joined("shift"),
-        joined("logits"),
-        joined("view_logits"),
-        joined("features"),
+        join("labels"),
+        join("shift"),
+        join("logits"),
+        join("view_logits"),
+        join("features"),
         tuple(item for block in blocks for item in block.skipped),
     )
-    order = np.lexsort((whole.index, whole.shift))
+    order = np.lexsort((whole.image, whole.shift))
 
-    def sorted_rows(values: np.ndarray | None) -> Any:
+    def sort(values: np.ndarray | None) -> Any:
         return None if values is None else values[order]
 
     return replace(
         whole,
-        index=whole.index[order],
+        image=whole.image[order],
         names=[whole.names[i] for i in order],
-        labels=sorted_rows(whole.labels),
+        labels=sort(whole.labels),
         shift=whole.shift[order],
         logits=whole.logits[order],
-        view_logits=sorted_rows(whole.view_logits),
-        features=sorted_rows(whole.features),
+        view_logits=sort(whole.view_logits),
+        features=sort(whole.features),
     )

@@ -1,4 +1,4 @@
-"""What to ask a classifier about every image, and what the answers depend on."""
+"""The plan of a collection: views, shifts, precision, and the settings stored with the rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,21 +6,22 @@ from typing import Any
 
 import torch
 
-from rightly.classifiers import Classifier
-from rightly.datasets import ImageDataset
-from rightly.transforms.shifts import shift as shift_of
-from rightly.transforms.views import view as view_of
+from rightly.classifiers.classifier import Classifier
+from rightly.datasets.image_dataset import ImageDataset
+from rightly.registry import did_you_mean
+from rightly.transforms.shifts import SHIFTS
+from rightly.transforms.views import VIEWS
 
-VIEWS = ("rotation", "grayscale", "color_jitter")  # the paper's
+DEFAULT_VIEWS = ("rotation", "grayscale", "color_jitter")  # the paper's
 SHARD = 1024  # images; killed runs lose at most this much work
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to ask the classifier about every image."""
+    """What is computed for every image, and how."""
 
-    views: tuple[str, ...] = VIEWS
+    views: tuple[str, ...] = DEFAULT_VIEWS
     shifts: tuple[str, ...] = ()  # "name" at severity 3, or "name:severity"
     features: bool = False
     precision: str = "float32"
@@ -31,20 +32,20 @@ class Plan:
 
     def __post_init__(self) -> None:
         for name in self.views:
-            view_of(name)
-        shifts = [severity_of(text) for text in self.shifts]
-        for kind, asked in (("views", self.views), ("shifts", shifts)):
-            if len(set(asked)) != len(asked):
-                told = ", ".join(getattr(self, kind))
-                raise ValueError(f"{kind} must be different ones, got {told}")
-        _must_be("precision", self.precision, list(PRECISIONS))
-        _must_be("dtype", self.dtype, ["float32", "float16"])
-        _must_be("unreadable", self.unreadable, ["stop", "skip"])
+            VIEWS.find(name)
+        shifts = [parse_shift(text) for text in self.shifts]
+        for kind, parsed in (("views", self.views), ("shifts", shifts)):
+            if len(set(parsed)) != len(parsed):
+                names = ", ".join(getattr(self, kind))
+                raise ValueError(f"{kind} must be different ones, got {names}")
+        _check_choice("precision", self.precision, list(PRECISIONS))
+        _check_choice("dtype", self.dtype, ["float32", "float16"])
+        _check_choice("unreadable", self.unreadable, ["stop", "skip"])
         if self.shard_size < 1:
             raise ValueError(f"shard_size must be at least 1, got {self.shard_size}")
 
     def settings(self, classifier: Classifier, images: ImageDataset) -> dict[str, Any]:
-        """All that the stored numbers depend on."""
+        """All that the stored numbers depend on, for JSON."""
         return {
             "model": classifier.name,
             "model_fingerprint": classifier.fingerprint,
@@ -71,15 +72,16 @@ class Plan:
         return range(k * self.shard_size, min((k + 1) * self.shard_size, images))
 
 
-def severity_of(text: str) -> tuple[str, int]:
-    """The name and severity that "name" or "name:severity" says."""
+def parse_shift(text: str) -> tuple[str, int]:
+    """Name and severity of "name:severity"; "name" alone means severity 3."""
     name, _, severity = text.partition(":")
-    shift_of(name)
+    SHIFTS.find(name)
     if severity and severity not in tuple("12345"):
         raise ValueError(f"the severity of a shift must be 1 to 5, as in {name}:3, got {text!r}")
     return name, int(severity or 3)
 
 
-def _must_be(name: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        hint = did_you_mean(value, choices)
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}{hint}")

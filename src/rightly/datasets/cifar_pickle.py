@@ -78,8 +78,8 @@ def read_batch(path: Path) -> tuple[UInt8[np.ndarray, "n 3072"], tuple[int, ...]
         raise ValueError(f"{path} must hold data and labels of CIFAR-10: {error!r}") from error
     if len(pixels) != len(labels) or not all(type(label) is int for label in labels):
         raise ValueError(
-            f"{path} must hold one whole number a picture, got {len(labels)} labels for "
-            f"{len(pixels)} pictures"
+            f"{path} must hold one whole number an image, got {len(labels)} labels for "
+            f"{len(pixels)} images"
         )
     return pixels, labels
 

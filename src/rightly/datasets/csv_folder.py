@@ -1,19 +1,19 @@
-"""One folder of pictures, with a table of labels beside it."""
+"""One folder of images, with a table of labels beside it."""
 
 import csv
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rightly.datasets.class_folders import SUFFIXES, note_others, pictures_in
-from rightly.datasets.decoding import Files
-from rightly.datasets.image_dataset import ImageDataset, few
+from rightly.datasets.class_folders import SUFFIXES, list_images, note_other_files
+from rightly.datasets.decoding import ImageFiles
+from rightly.datasets.image_dataset import ImageDataset, abbreviate
 
 FILE_COLUMNS = ("file", "filename", "file_name", "image", "path", "name", "id")
 LABEL_COLUMNS = ("label", "labels", "class", "class_name", "target", "y")
 
 
-def flat(
+def open_flat(
     root: Path,
     *,
     labels: str | os.PathLike[str] | None = None,
@@ -21,43 +21,43 @@ def flat(
 ) -> ImageDataset:
     """One folder, and a CSV of file name and label: `labels`, or labels.csv in the folder."""
     table = Path(labels) if labels is not None else root / "labels.csv"
-    pictures, others = pictures_in(root)
+    sizes, others = list_images(root)
     others = [name for name in others if root / name != table]
-    if not pictures:
-        raise ValueError(f"{root} holds no pictures; their names end in {sorted(SUFFIXES)}")
-    names = list(pictures)
+    if not sizes:
+        raise ValueError(f"{root} holds no images; their names end in {sorted(SUFFIXES)}")
+    names = list(sizes)
     if labels is None and not table.is_file():
         chosen = None if class_names is None else tuple(class_names)
-        return _files(root, pictures, None, chosen, others)
+        return _make_dataset(root, sizes, None, chosen, others)
     rows = _read_labels(table)
-    without_file = [name for name in rows if name not in pictures]
+    without_file = [name for name in rows if name not in sizes]
     without_row = [name for name in names if name not in rows]
     if without_file or without_row:
-        off = without_file or without_row
+        mismatched = without_file or without_row
         raise ValueError(
-            f"{table} must have one row for each of the {len(names)} pictures in {root}, but "
-            f"{len(off)} {'rows have no picture' if without_file else 'pictures have no row'}: "
-            f"{few(off)}"
+            f"{table} must have one row for each of the {len(names)} images in {root}, but "
+            f"{len(mismatched)} {'rows have no image' if without_file else 'images have no row'}: "
+            f"{abbreviate(mismatched)}"
         )
-    numbers, chosen = _numbered([rows[name] for name in names], class_names, table)
-    return _files(root, pictures, numbers, chosen, others)
+    numbers, chosen = _number_labels([rows[name] for name in names], class_names, table)
+    return _make_dataset(root, sizes, numbers, chosen, others)
 
 
-def _files(
+def _make_dataset(
     root: Path,
-    pictures: dict[str, int],
+    sizes: dict[str, int],
     labels: list[int] | None,
     class_names: tuple[str, ...] | None,
     others: list[str],
 ) -> ImageDataset:
     return ImageDataset(
-        tuple(pictures),
-        Files(root, tuple(pictures)),
+        tuple(sizes),
+        ImageFiles(root, tuple(sizes)),
         labels,
         class_names,
         None,
-        tuple(pictures.values()),
-        note_others(others),
+        tuple(sizes.values()),
+        note_other_files(others),
     )
 
 
@@ -70,9 +70,9 @@ def _read_labels(table: Path) -> dict[str, str]:
     if not rows:
         raise ValueError(f"{table} must hold file names and labels, but it is empty")
     name_at, label_at = 0, 1
-    # Names of pictures have a suffix and headings have none: this settles whether row 1 is one.
+    # Names of images have a suffix and headings have none: this settles whether row 1 is one.
     if Path(rows[0][0]).suffix.lower() not in SUFFIXES:
-        name_at, label_at = _columns(table, [cell.lower() for cell in rows.pop(0)])
+        name_at, label_at = _find_columns(table, [cell.lower() for cell in rows.pop(0)])
     labels: dict[str, str] = {}
     for row in rows:
         if len(row) <= max(name_at, label_at) or not row[label_at]:
@@ -83,7 +83,7 @@ def _read_labels(table: Path) -> dict[str, str]:
     return labels
 
 
-def _columns(table: Path, header: list[str]) -> tuple[int, int]:
+def _find_columns(table: Path, header: list[str]) -> tuple[int, int]:
     names = [i for i, cell in enumerate(header) if cell in FILE_COLUMNS]
     labels = [i for i, cell in enumerate(header) if cell in LABEL_COLUMNS]
     if len(names) == 1 and len(labels) == 1:
@@ -96,7 +96,7 @@ def _columns(table: Path, header: list[str]) -> tuple[int, int]:
     )
 
 
-def _numbered(
+def _number_labels(
     written: list[str], class_names: Sequence[str] | None, table: Path
 ) -> tuple[list[int], tuple[str, ...] | None]:
     """Class numbers of labels written as numbers or as names."""
@@ -104,15 +104,17 @@ def _numbered(
     if class_names is None:
         if numbers:
             return [int(label) for label in written], None
-        some = [label for label in written if label.lstrip("-").isdecimal()]
-        if some:
+        mixed = [label for label in written if label.lstrip("-").isdecimal()]
+        if mixed:
             raise ValueError(
                 f"labels in {table} must be all class numbers from 0 or all class names, "
-                f"got both or negative numbers: {few(sorted(set(some)))}"
+                f"got both or negative numbers: {abbreviate(sorted(set(mixed)))}"
             )
         class_names = sorted(set(written))
     order = {name: i for i, name in enumerate(class_names)}
     unknown = sorted(set(written) - set(order))
     if unknown and not numbers:
-        raise ValueError(f"labels in {table} must be among class_names, but not: {few(unknown)}")
+        raise ValueError(
+            f"labels in {table} must be among class_names, but not: {abbreviate(unknown)}"
+        )
     return [int(label) if unknown else order[label] for label in written], tuple(class_names)

@@ -1,23 +1,23 @@
-"""Decoding: whatever a file or data set holds becomes a picture in RGB, or a clear refusal."""
+"""Decoding: whatever a file or data set holds becomes an image in RGB, or a clear refusal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
+
+from rightly.optional import require
 
 if TYPE_CHECKING:
     import PIL.Image
 
-MARK = "converted_from"  # where a picture's own `info` records the mode it had when stored
+MARK = "converted_from"  # where an image's own `info` records the mode it had when stored
 
 
 class UnreadableImage(Exception):  # noqa: N818 (named for what it tells, as callers read it)
-    """A picture that cannot be decoded; the caller skips it, by name, or stops."""
+    """An image that cannot be decoded; the caller skips it, by name, or stops."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(name, reason)  # both, so that it survives the way between processes
@@ -28,8 +28,8 @@ class UnreadableImage(Exception):  # noqa: N818 (named for what it tells, as cal
 
 
 @dataclass(frozen=True)
-class Files:
-    """Decodes picture files; `border` pixels are cut off on every side."""
+class ImageFiles:
+    """Decodes image files; `border` pixels are cut off on every side."""
 
     root: Path
     names: Sequence[str]
@@ -38,51 +38,51 @@ class Files:
     def __call__(self, i: int) -> "PIL.Image.Image":
         name = self.names[i]
         try:
-            with pillow().open(self.root / name) as stored:
+            with load_pillow().open(self.root / name) as stored:
                 stored.load()
-                picture = as_rgb(stored)
+                image = to_rgb(stored)
         except MemoryError:
             raise
         except Exception as error:  # Pillow's readers raise nearly anything on damaged files
             reason = str(error).replace(f"{str(self.root / name)!r}", "the file")
             raise UnreadableImage(name, reason or type(error).__name__) from error
         if not self.border:
-            return picture
-        width, height = picture.size
-        return picture.crop((self.border, self.border, width - self.border, height - self.border))
+            return image
+        width, height = image.size
+        return image.crop((self.border, self.border, width - self.border, height - self.border))
 
 
-def as_rgb(picture: "PIL.Image.Image") -> "PIL.Image.Image":
-    """The picture in RGB, marked if it was not; alpha is dropped, as torchvision and timm do."""
-    mode = picture.mode
+def to_rgb(image: "PIL.Image.Image") -> "PIL.Image.Image":
+    """The image in RGB, marked if it was not; alpha is dropped, as torchvision and timm do."""
+    mode = image.mode
     if mode == "RGB":
-        return picture
+        return image
     if mode.startswith("I;16"):
         # Pillow would cut 16-bit grey off at 255, which leaves nearly all of it white.
-        grey = np.asarray(picture).astype(np.uint32)
-        picture = pillow().fromarray(((grey + 128) // 257).astype(np.uint8))
+        grey = np.asarray(image).astype(np.uint32)
+        image = load_pillow().fromarray(((grey + 128) // 257).astype(np.uint8))
     elif mode in ("I", "F"):
         raise ValueError(f"pixels of mode {mode} have no known range: store them as 8 or 16 bit")
-    elif mode == "P" and "transparency" in picture.info:
-        picture = picture.convert("RGBA")  # straight to RGB, Pillow warns
-    picture = picture.convert("RGB")
-    picture.info[MARK] = mode
-    return picture
+    elif mode == "P" and "transparency" in image.info:
+        image = image.convert("RGBA")  # straight to RGB, Pillow warns
+    image = image.convert("RGB")
+    image.info[MARK] = mode
+    return image
 
 
-def converted_from(picture: "PIL.Image.Image | NDArray[np.uint8]") -> str | None:
-    """The mode in which a picture was stored, such as L or RGBA, if it was not RGB."""
-    return None if isinstance(picture, np.ndarray) else picture.info.get(MARK)
+def stored_mode(image: "PIL.Image.Image | NDArray[np.uint8]") -> str | None:
+    """The mode in which an image was stored, such as L or RGBA, if it was not RGB."""
+    return None if isinstance(image, np.ndarray) else image.info.get(MARK)
 
 
-def as_picture(value: Any, name: str) -> "PIL.Image.Image | NDArray[np.uint8]":
-    """A picture from what data sets yield: Pillow, (c, h, w) tensors or (h, w, c) arrays.
+def to_image(value: Any, name: str) -> "PIL.Image.Image | NDArray[np.uint8]":
+    """An image from what data sets yield: Pillow, (c, h, w) tensors or (h, w, c) arrays.
 
     Arrays in colour stay arrays: they are decoded already, and Pillow would only copy them.
     """
     if hasattr(value, "mode") and hasattr(value, "convert"):
-        return as_rgb(value)
-    if isinstance(value, Tensor):
+        return to_rgb(value)
+    if hasattr(value, "detach"):  # a tensor; servers decode in environments without torch
         pixels = value.detach().cpu().numpy()
         pixels = pixels.transpose(1, 2, 0) if pixels.ndim == 3 else pixels
     elif isinstance(value, np.ndarray):
@@ -99,11 +99,11 @@ def as_picture(value: Any, name: str) -> "PIL.Image.Image | NDArray[np.uint8]":
             f"image {name} must have 1, 3 or 4 channels, got shape {tuple(value.shape)}: tensors "
             "are (channels, height, width), arrays (height, width, channels)"
         )
-    plain = np.ascontiguousarray(_as_bytes(pixels, name))
-    return plain if plain.shape[2:] == (3,) else as_rgb(pillow().fromarray(plain))
+    plain = np.ascontiguousarray(_to_bytes(pixels, name))
+    return plain if plain.shape[2:] == (3,) else to_rgb(load_pillow().fromarray(plain))
 
 
-def _as_bytes(pixels: NDArray[Any], name: str) -> NDArray[Any]:
+def _to_bytes(pixels: NDArray[Any], name: str) -> NDArray[Any]:
     if pixels.dtype == np.uint8:
         return pixels
     if pixels.dtype.kind != "f":
@@ -117,10 +117,6 @@ def _as_bytes(pixels: NDArray[Any], name: str) -> NDArray[Any]:
     return (pixels * 255).round().astype(np.uint8)
 
 
-def pillow() -> ModuleType:
-    """Pillow's Image module, loaded when the first picture is read."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError("reading images needs the package pillow: pip install pillow") from error
-    return Image
+def load_pillow() -> Any:
+    """Pillow's Image module, loaded when the first image is read."""
+    return require("PIL.Image", "collect")

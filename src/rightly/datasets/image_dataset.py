@@ -1,4 +1,4 @@
-"""What a data set is to whoever collects: names, labels, and pictures decoded one at a time."""
+"""A data set as collection sees it: names, labels, and images decoded one at a time."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ KeptClasses = tuple[tuple[int, ...], ...]
 
 @runtime_checkable
 class ClassNumbers(Protocol):
-    """A sequence of labels, which may only be known once their pictures are read."""
+    """A sequence of labels, which may come only with their images."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, i: int, /) -> int: ...
@@ -30,11 +30,11 @@ class ClassNumbers(Protocol):
 class ImageDataset:
     """Images by number. Nothing is decoded before `read`, so that memory stays flat.
 
-    `read(i)` gives the i-th picture in RGB, as a Pillow image or as (h, w, 3) bytes where it was
-    decoded before, or raises UnreadableImage. `content` tells sets with the
-    same names apart without decoding: sizes of files, or digests. `notes` are what the user should
-    be told. Where the set has only some of the classifier's classes, `kept_classes` says
-    which: labels count within them, and all logits, views included, go through `restrict`.
+    `read(i)` gives the i-th image in RGB, as a Pillow image or as (h, w, 3) bytes where it was
+    decoded before, or raises UnreadableImage. `content` tells sets with the same names apart
+    without decoding: sizes of files, or digests. `notes` are for the user. Where the set has only
+    some of the classifier's classes, `kept_classes` says which: labels count within them, and all
+    logits, views included, go through `restrict`.
     """
 
     names: Sequence[str]
@@ -50,7 +50,9 @@ class ImageDataset:
             raise ValueError("an image set must hold at least one image, but none was found")
         doubled = [name for name, count in Counter(self.names).items() if count > 1]
         if doubled:
-            raise ValueError(f"names of images must differ, but these occur twice: {few(doubled)}")
+            raise ValueError(
+                f"names of images must differ, but these occur twice: {abbreviate(doubled)}"
+            )
         if self.labels is not None and len(self.labels) != len(self.names):
             raise ValueError(
                 f"labels must be one for each of the {len(self.names)} images, "
@@ -119,7 +121,7 @@ class ImageDataset:
         return digest.hexdigest()
 
 
-def few(items: Sequence[object]) -> str:
+def abbreviate(items: Sequence[object]) -> str:
     """The first three of many, for an error message."""
     shown = ", ".join(str(item) for item in items[:3])
     return shown if len(items) <= 3 else f"{shown} and {len(items) - 3} more"

@@ -4,56 +4,64 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rightly.datasets.class_folders import by_folder, folder_names, pictures_in
-from rightly.datasets.image_dataset import ImageDataset, few
+from rightly.datasets.class_folders import label_by_folder, list_folders, list_images
+from rightly.datasets.image_dataset import ImageDataset, abbreviate
 
-# Every picture has a red frame, so that training on the test set would show; the publishers ask
+# Every image has a red frame, so that training on the test set would show; the publishers ask
 # to cut two pixels off before use.
 BORDER = 2
 
 
-def objectnet(root: Path) -> ImageDataset:
+def open_objectnet(root: Path) -> ImageDataset:
     """The classes that ImageNet has too (113 as published); the others are left out, and noted."""
-    root = home(root)
-    shared = _shared_classes(root / "mappings")
-    found = folder_names(root / "images")
-    known = set(_json(root / "mappings" / "folder_to_objectnet_label.json"))
-    strange = [name for name in found if name not in known]
-    if strange:
+    root = find_root(root)
+    shared = _map_shared_classes(root / "mappings")
+    folders = list_folders(root / "images")
+    mapped = set(_read_json(root / "mappings" / "folder_to_objectnet_label.json"))
+    unmapped = [name for name in folders if name not in mapped]
+    if unmapped:
         raise ValueError(
             f"{root}/mappings/folder_to_objectnet_label.json must name every folder in "
-            f"{root}/images, but not: {few(strange)}"
+            f"{root}/images, but not: {abbreviate(unmapped)}"
         )
     order = sorted(shared)
-    class_of = {folder: i for i, folder in enumerate(order) if folder in found}
+    class_of = {folder: i for i, folder in enumerate(order) if folder in folders}
     if not class_of:
-        raise ValueError(f"{root}/images holds no class that ImageNet has too, got: {few(found)}")
-    left = [folder for folder in found if folder not in shared]
-    count = sum(len(pictures_in(root / "images" / folder)[0]) for folder in left)
-    note = f"{count} pictures of {len(left)} classes that ImageNet does not have are left out"
-    return by_folder(
+        raise ValueError(
+            f"{root}/images holds no class that ImageNet has too, got: {abbreviate(folders)}"
+        )
+    others = [folder for folder in folders if folder not in shared]
+    count = sum(len(list_images(root / "images" / folder)[0]) for folder in others)
+    note = f"{count} images of {len(others)} classes that ImageNet does not have are left out"
+    return label_by_folder(
         root / "images",
         class_of,
         order,
         kept_classes=tuple(shared[folder] for folder in order),
-        notes=(note,) if left else (),
+        notes=(note,) if others else (),
         border=BORDER,
     )
 
 
-def home(root: Path) -> Path:
+def recognise(root: Path) -> bool:
+    """Whether a folder has the mapping files of ObjectNet."""
+    home = find_root(root)
+    return (home / "mappings" / "folder_to_objectnet_label.json").is_file()
+
+
+def find_root(root: Path) -> Path:
     """The folder that holds images/ and mappings/: the one given, or objectnet-1.0 inside it."""
     inner = root / "objectnet-1.0"
     return inner if (inner / "mappings").is_dir() else root
 
 
-def _shared_classes(mappings: Path) -> dict[str, tuple[int, ...]]:
+def _map_shared_classes(mappings: Path) -> dict[str, tuple[int, ...]]:
     """For each folder of a shared class, the ImageNet classes (0..999) that mean it."""
-    folder_of = {v: k for k, v in _json(mappings / "folder_to_objectnet_label.json").items()}
+    folder_of = {v: k for k, v in _read_json(mappings / "folder_to_objectnet_label.json").items()}
     line_of_number = {
-        int(k): int(v) for k, v in _json(mappings / "pytorch_to_imagenet_2012_id.json").items()
+        int(k): int(v) for k, v in _read_json(mappings / "pytorch_to_imagenet_2012_id.json").items()
     }
-    lines = _text(mappings / "imagenet_to_label_2012_v2").splitlines()
+    lines = _read_text(mappings / "imagenet_to_label_2012_v2").splitlines()
     first = min(line_of_number.values())
     if sorted(line_of_number.values()) != list(range(first, first + len(lines))):
         raise ValueError(
@@ -64,23 +72,23 @@ def _shared_classes(mappings: Path) -> dict[str, tuple[int, ...]]:
         lines[line - first].strip(): number for number, line in line_of_number.items()
     }
     shared = {}
-    for label, meanings in _json(mappings / "objectnet_to_imagenet_1k.json").items():
+    for label, meanings in _read_json(mappings / "objectnet_to_imagenet_1k.json").items():
         labels = [meaning.strip() for meaning in meanings.split("; ")]
         unknown = [meaning for meaning in labels if meaning not in number_of_label]
         if unknown or label not in folder_of:
             raise ValueError(
                 f"{mappings} must explain the class {label!r}, but has nothing on: "
-                f"{few(unknown or [label])}"
+                f"{abbreviate(unknown or [label])}"
             )
         shared[folder_of[label]] = tuple(sorted(number_of_label[name] for name in labels))
     return shared
 
 
-def _json(path: Path) -> dict[str, Any]:
-    return json.loads(_text(path))
+def _read_json(path: Path) -> dict[str, Any]:
+    return json.loads(_read_text(path))
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     if not path.is_file():
         raise FileNotFoundError(f"there is no {path}")
     return path.read_text(encoding="utf-8")

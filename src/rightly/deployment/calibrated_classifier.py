@@ -18,7 +18,7 @@ from rightly.calibrators import (
 )
 from rightly.classifiers import Classifier, Preprocessing, open_model
 from rightly.classifiers.backends import ModuleBackend
-from rightly.datasets.decoding import as_picture
+from rightly.datasets.decoding import to_image
 from rightly.deployment import hub
 from rightly.deployment.metadata import (
     expected_preprocessing,
@@ -29,10 +29,9 @@ from rightly.deployment.metadata import (
 from rightly.deployment.outputs import Verdicts
 from rightly.deployment.stages import First, Front, Head, Look, Said
 from rightly.transforms.image_tensors import Images, check_images
-from rightly.transforms.views import View
-from rightly.transforms.views import view as view_of
+from rightly.transforms.views import VIEWS, Transform
 
-Views = Sequence[str] | Mapping[str, View]
+Views = Sequence[str] | Mapping[str, Transform]
 Model = TypeVar("Model", bound="CalibratedClassifier")
 
 
@@ -159,7 +158,7 @@ class CalibratedClassifier(nn.Module):
         return images.to(self.device)
 
     def _shown(self, picture: Any, i: int) -> np.ndarray:
-        return self.preprocessing.pixels(as_picture(picture, f"number {i}"))
+        return self.preprocessing.pixels(to_image(picture, f"number {i}"))
 
     @property
     def device(self) -> torch.device:
@@ -191,7 +190,7 @@ class CalibratedClassifier(nn.Module):
             # Its preprocessing is its own affair: this front only shows the views.
             plain = Front(front.views, Preprocessing(), with_original=front.with_original)
             wanted = "features" in self.calibrator.needs
-            with self.opened.prepared():
+            with self.opened.prepare():
                 both = self.opened.forward(plain(images, *rows), wanted)
             answer = tuple(part for part in both if part is not None)
         found = answer[0].shape[1]
@@ -223,7 +222,7 @@ class CalibratedClassifier(nn.Module):
 
 def chosen_views(
     calibrator: FittedCalibrator, views: Views | None
-) -> tuple[tuple[str, ...], tuple[View, ...]]:
+) -> tuple[tuple[str, ...], tuple[Transform, ...]]:
     """Names and functions of the views that a calibrator was fitted with."""
     names = calibrator.view_names
     given = tuple(names if views is None else views)
@@ -235,7 +234,7 @@ def chosen_views(
     if isinstance(views, Mapping):
         return names, tuple(views.values())
     try:
-        return names, tuple(view_of(name) for name in names)
+        return names, tuple(VIEWS.find(name) for name in names)
     except ValueError as error:
         raise ValueError(
             f"{error}: give views as a mapping from each name to a function of images"

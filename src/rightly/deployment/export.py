@@ -17,7 +17,7 @@ from rightly.deployment import onnx_graph
 from rightly.deployment.calibrated_classifier import CalibratedClassifier
 from rightly.deployment.outputs import Verdicts
 from rightly.deployment.runtime import KEY, PROGRAM_NOTE, Deployed, DeployedGraph, DeployedProgram
-from rightly.transforms.image_tensors import uniforms
+from rightly.transforms.image_tensors import draw_uniforms
 from rightly.transforms.views import blur
 
 SAMPLES = 8
@@ -197,6 +197,6 @@ def made_up(count: int, size: tuple[int, int]) -> np.ndarray:
     """Pictures of coloured blobs, the same every time: (count, h, w, 3) bytes."""
     height, width = size
     seeds = torch.arange(count)[:, None, None, None].expand(-1, 3, 4, 4) / max(count, 1)
-    coarse = uniforms(seeds.float(), 3 * 64, 7).reshape(count, 3, 8, 8)
+    coarse = draw_uniforms(seeds.float(), 3 * 64, 7).reshape(count, 3, 8, 8)
     blobs = nn.functional.interpolate(coarse, size=(height, width), mode="bicubic").clamp(0, 1)
     return (blur(blobs) * 255).round().byte().permute(0, 2, 3, 1).contiguous().numpy()

@@ -15,11 +15,11 @@ from torch import Tensor, nn
 
 from rightly.calibrators import Cascade, FittedCalibrator
 from rightly.classifiers import Preprocessing
-from rightly.classifiers.backends import last_linear
-from rightly.classifiers.classifier import logits_of
+from rightly.classifiers.backends import record_last_linear
+from rightly.classifiers.classifier import extract_logits
 from rightly.predictions import Predictions
 from rightly.transforms.image_tensors import Images
-from rightly.transforms.views import View
+from rightly.transforms.views import Transform
 
 
 class Said(NamedTuple):
@@ -40,7 +40,7 @@ class Front(nn.Module):
 
     def __init__(
         self,
-        views: Sequence[View],
+        views: Sequence[Transform],
         preprocessing: Preprocessing,
         *,
         with_original: bool = True,
@@ -76,9 +76,9 @@ class Look(nn.Module):
             # As the weights are.
             given = given.contiguous(memory_format=torch.channels_last)
         if not self.features:
-            return (logits_of(self.module(given), self.output).float(),)
-        with last_linear(self.module) as seen:
-            logits = logits_of(self.module(given), self.output).float()
+            return (extract_logits(self.module(given), self.output).float(),)
+        with record_last_linear(self.module) as seen:
+            logits = extract_logits(self.module(given), self.output).float()
         if not seen or seen[1] != logits.shape[1]:
             raise ValueError(
                 "features must be the input of the nn.Linear that gives the logits, but no such "

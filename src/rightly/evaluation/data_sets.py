@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from rightly.predictions import Predictions, checked_labels, load
+from rightly.predictions import Predictions, check_labels, load
 from rightly.shapes import AnyArray
 
 Path = str | os.PathLike[str]
@@ -30,7 +30,7 @@ def load_data_set(
                 "none: save it with rightly.save(path, predictions, labels)"
             )
     elif isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], Predictions):
-        predictions, labels = source[0], checked_labels(source[1], source[0])
+        predictions, labels = source[0], check_labels(source[1], source[0])
     else:
         raise TypeError(
             f"{argument} must be a path or (predictions, labels), got {type(source).__name__}: "
@@ -65,7 +65,7 @@ def load_test_sets(tests: Any, views: Sequence[str] | None = None) -> dict[str, 
 
 def split_by_shift(name: str, predictions: Predictions, labels: AnyArray) -> dict[str, LabelledSet]:
     """One test set for the images as they are, and one for each shift they were collected under."""
-    classes = checked_labels(labels, predictions)
+    classes = check_labels(labels, predictions)
     if predictions.shift is None:
         return {name: (predictions, classes)}
     sets = {}

@@ -15,7 +15,7 @@ from rightly.evaluation.results import (
 )
 from rightly.metrics import METRICS, Outcomes
 from rightly.metrics import bootstrap as resampling
-from rightly.predictions import Predictions, checked_labels
+from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 
 TABLE_METRICS = ("ece", "brier", "ks", "auroc")  # the columns of the paper's tables
@@ -39,7 +39,7 @@ def compute_outcomes(
     calibrator: AnyCalibrator, predictions: Predictions, labels: AnyArray, metrics: Sequence[str]
 ) -> Outcomes:
     """Confidence and correctness on one test set; probabilities only if a metric reads them."""
-    truth = checked_labels(labels, predictions)
+    truth = check_labels(labels, predictions)
     probabilities = None
     if any(METRICS.find(name).inputs == "probabilities" for name in metrics):
         probabilities = calibrator.probabilities(predictions).double().cpu().numpy()

@@ -14,10 +14,9 @@ import numpy as np
 import torch
 
 from rightly.calibrators import CALIBRATORS, calibrator
-from rightly.calibrators.correctness_logistic.pseudo_shifted import image_numbers, shift_kinds
 from rightly.evaluation.data_sets import LabelledSet, TestSets
 from rightly.evaluation.results import unique
-from rightly.predictions import Predictions, checked_labels
+from rightly.predictions import Predictions, check_labels
 from rightly.registry import did_you_mean
 from rightly.shapes import AnyArray
 
@@ -142,9 +141,10 @@ def select_method(
     """
     if not 0 <= expected_shift <= 1:
         raise ValueError(f"expected_shift must lie between 0 and 1, got {expected_shift}")
-    if not 2 <= folds <= len(predictions):
-        raise ValueError(f"folds must be between 2 and the number of samples, got {folds}")
-    truth = checked_labels(labels, predictions)
+    image = predictions.image_ranks()
+    if not 2 <= folds <= int(image.max()) + 1:
+        raise ValueError(f"folds must be between 2 and the number of images, got {folds}")
+    truth = check_labels(labels, predictions)
     methods = [
         CALIBRATORS.find(name)
         for name in candidates
@@ -155,7 +155,7 @@ def select_method(
             f"candidates must hold a method whose inputs are there, got {', '.join(candidates)}: "
             "add one that needs only logits, such as temperature_scaling"
         )
-    fold, kind = image_numbers(predictions) % folds, shift_kinds(predictions)
+    fold, kind = image % folds, predictions.shift_kinds()
     is_evaluated = (kind == 0) | (kind % folds == fold)
     losses = {}
     for method in methods:

@@ -8,10 +8,10 @@ import torch
 
 from rightly.calibrators import calibrator, first_of
 from rightly.calibrators.cascade import FULL_BAND, Band, HeldOut, cross_fit, select_band
-from rightly.calibrators.solvers.optimise import one_thread
+from rightly.calibrators.solvers.optimise import single_threaded
 from rightly.evaluation.view_selection import select_views
 from rightly.metrics import METRICS
-from rightly.predictions import Predictions, checked_labels
+from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 
 COST_METRICS = ("brier", "auroc", "ece")
@@ -43,13 +43,13 @@ def compute_view_costs(
     half is selected on the other.
     """
     rows = predictions.unshifted()
-    unshifted, truth = predictions[rows], checked_labels(labels, predictions)[rows]
+    unshifted, truth = predictions[rows], check_labels(labels, predictions)[rows]
     if not unshifted.view_names:
         raise ValueError("a budget is for views, but these predictions have none: collect them")
     pair = calibrator(first or first_of(method)), calibrator(method)
     if not pair[1].uses_views:
         raise ValueError(f"method must be one that looks at views, got {method}")
-    with torch.no_grad(), one_thread():
+    with torch.no_grad(), single_threaded():
         held_out = cross_fit(*pair, unshifted, truth)
     m = len(unshifted.view_names)
     points = [_compute_point(held_out, budget, m) for budget in budgets or default_budgets(m)]

@@ -11,17 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from rightly.calibrators.correctness_logistic.pseudo_shifted import image_numbers
-from rightly.calibrators.correctness_logistic.two_stage_fit import (
-    CLASS_HELD_BACK,
-    HELD_BACK,
-    LEAST_HELD_BACK,
-)
+from rightly.calibrators.correctness_logistic.settings import SETTINGS
 from rightly.calibrators.evidence import ViewLogOdds, view_log_odds
-from rightly.calibrators.solvers.optimise import one_thread
+from rightly.calibrators.solvers.optimise import single_threaded
 from rightly.calibrators.solvers.ridge_logistic import Rows, fit_platt, fit_ridge_logistic
-from rightly.calibrators.temperature_scaling import nll_inverse_temperature
-from rightly.predictions import Predictions, checked_labels
+from rightly.calibrators.solvers.temperature import nll_inverse_temperature
+from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels, PerSampleBool
 
@@ -110,7 +105,7 @@ class _HeldOutLosses:
             raise ValueError(
                 "views are to be ranked, but these predictions have none: collect some"
             )
-        truth = checked_labels(labels, predictions)
+        truth = check_labels(labels, predictions)
         rows = predictions.unshifted()
         if not rows.any():
             raise ValueError("shift must be 0 for some rows, but every row is shifted")
@@ -120,7 +115,7 @@ class _HeldOutLosses:
         self.log_odds = ViewLogOdds(*(x.cpu() for x in view_log_odds(predictions, 1 / inverse)))
         self.classes: Labels = predictions.classes.cpu()
         self.correct: PerSampleBool = self.classes == truth.cpu()
-        self.image = image_numbers(predictions).cpu()
+        self.image = predictions.image_ranks().cpu()
         self.seed = seed
         self.squares_without = self._compute_squares(())[0]
 
@@ -144,9 +139,9 @@ class _HeldOutLosses:
 
     def _compute_squares(self, views: Sequence[int]) -> tuple[np.ndarray, float]:
         """Squared errors on images left out of the fit, and the mean log loss."""
-        evidence = self.log_odds.only(views).evidence()
-        logits = torch.zeros_like(self.log_odds.own)
-        with torch.no_grad(), one_thread():
+        evidence = self.log_odds.take_views(views).evidence()
+        logits = torch.zeros_like(self.log_odds.image)
+        with torch.no_grad(), single_threaded():
             for fold in range(FOLDS):
                 out = self.image % FOLDS == fold
                 rows = Rows(
@@ -155,9 +150,9 @@ class _HeldOutLosses:
                     self.correct[~out],
                     torch.ones_like(logits[~out]),
                 )
-                scale = max(HELD_BACK * int((~out).sum()), LEAST_HELD_BACK)
+                scale = max(SETTINGS.ridge * int((~out).sum()), SETTINGS.min_ridge)
                 penalty = torch.full((evidence.shape[1],), scale, dtype=torch.float64)
-                model = fit_ridge_logistic(rows, penalty, CLASS_HELD_BACK, self.class_count)
+                model = fit_ridge_logistic(rows, penalty, SETTINGS.class_ridge, self.class_count)
                 score = model.logits(evidence, self.classes)
                 platt = fit_platt(score[~out], rows.correct, rows.weight)
                 logits[out] = platt(score[out])

@@ -4,8 +4,8 @@ Samples are redrawn with replacement, from right and wrong ones alike: to hold t
 would hide that accuracy is itself uncertain, and 95 % intervals of the Brier score would cover two
 times in three. An interval has the spread of the resampled values around the measured one: binned
 errors grow with every redraw, so that plain percentiles often lie above the value they belong to.
-`benchmarks/intervals.py --coverage` measures both. Every calibrator sees the same resamples, which
-makes differences paired.
+`python -m benchmarks.speed.intervals --coverage` measures both. Every calibrator sees the same
+resamples, which makes differences paired.
 """
 
 import math

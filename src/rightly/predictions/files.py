@@ -16,17 +16,19 @@ def load(path: str | os.PathLike[str]) -> tuple[Predictions, Labels | None]:
     Labels are None where there are none.
     """
     path = Path(path)
-    return parquet.read(path) if path.is_dir() else npz.read(path)
+    predictions, labels = parquet.read(path) if path.is_dir() else npz.read(path)
+    # What is loaded twice from one place shows the same images.
+    return predictions._replace(_origin=str(path.resolve())), labels
 
 
 def save(
     path: str | os.PathLike[str], predictions: Predictions, labels: AnyArray | None = None
 ) -> None:
-    """Writes predictions, and labels if given, to a compressed .npz file."""
+    """Writes predictions, and labels where there are any, to a compressed .npz file."""
     npz.write(Path(path), predictions, labels)
 
 
-def source_of(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+def read_source(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     """The classifier whose predictions a folder holds; None for a .npz file, which does not say."""
     path = Path(path)
-    return parquet.source(path) if path.is_dir() else None
+    return parquet.read_source(path) if path.is_dir() else None

@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 
 from rightly.atomic_write import write_atomically
-from rightly.predictions.predictions import Predictions, checked_labels
+from rightly.predictions.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels
 
-ARRAYS = ("logits", "view_logits", "features", "shift")
+VERSION = 1
+ARRAYS = ("logits", "view_logits", "features", "shift", "image")
 NAMES = ("view_names", "class_names", "shift_names")
 
 
 def read(path: Path) -> tuple[Predictions, Labels | None]:
     """Predictions and labels of one archive, read without ever unpickling anything."""
     arrays = _read_npz(path)
+    _check_version(path, arrays.pop("format_version", None))
     unknown = sorted(set(arrays) - {*ARRAYS, *NAMES, "labels"})
     if "logits" not in arrays:
         hint = ""
@@ -28,19 +30,19 @@ def read(path: Path) -> tuple[Predictions, Labels | None]:
         raise ValueError(f"{path} must hold logits, but it holds {sorted(arrays)}{hint}")
     if unknown:
         warnings.warn(f"{path} holds keys that are not read: {unknown}", UserWarning, stacklevel=3)
-    given: dict[str, Any] = {name: arrays[name] for name in ARRAYS if name in arrays}
-    given |= {name: arrays[name].tolist() for name in NAMES if name in arrays}
+    options: dict[str, Any] = {name: arrays[name] for name in ARRAYS if name in arrays}
+    options |= {name: arrays[name].tolist() for name in NAMES if name in arrays}
     try:
-        predictions = Predictions(**given)
+        predictions = Predictions(**options)
         labels = arrays.get("labels")
-        return predictions, None if labels is None else checked_labels(labels, predictions)
+        return predictions, None if labels is None else check_labels(labels, predictions)
     except (ValueError, TypeError) as error:
         raise type(error)(f"{path}: {error}") from error
 
 
 def write(path: Path, predictions: Predictions, labels: AnyArray | None) -> None:
-    """Writes predictions, and labels if given, to a compressed archive."""
-    arrays: dict[str, Any] = {}
+    """Writes predictions, and labels where there are any, to a compressed archive."""
+    arrays: dict[str, Any] = {"format_version": np.array(VERSION)}
     for name in ARRAYS:
         value = getattr(predictions, name)
         if value is not None:
@@ -49,8 +51,17 @@ def write(path: Path, predictions: Predictions, labels: AnyArray | None) -> None
         if getattr(predictions, name):
             arrays[name] = np.array(getattr(predictions, name))
     if labels is not None:
-        arrays["labels"] = checked_labels(labels, predictions).cpu().numpy()
+        arrays["labels"] = check_labels(labels, predictions).cpu().numpy()
     write_atomically(path, lambda part: _write_npz(part, arrays))
+
+
+def _check_version(path: Path, version: np.ndarray | None) -> None:
+    """Refuses what a later `save` wrote; an archive without a version was made by hand."""
+    if version is not None and (version.shape or version != VERSION):
+        raise ValueError(
+            f"{path} has format version {version}, this rightly reads {VERSION}: "
+            "update rightly, or save the predictions again with this one"
+        )
 
 
 def _write_npz(path: Path, arrays: dict[str, Any]) -> None:

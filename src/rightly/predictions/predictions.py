@@ -1,35 +1,39 @@
-"""What a classifier said, before anyone asks how sure it should have been."""
+"""Raw outputs of one classifier on n samples, and which images these show."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
+from uuid import uuid4
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from rightly.predictions.validation import (
-    checked_class_names,
-    checked_features,
-    checked_log_probabilities,
-    checked_logits,
-    checked_shift,
-    checked_view_names,
-    checked_views,
-    log_of_probabilities,
-    row_index,
-    tensor_of,
+    check_class_names,
+    check_features,
+    check_image,
+    check_integers,
+    check_log_probabilities,
+    check_logits,
+    check_rows,
+    check_shift,
+    check_view_names,
+    check_views,
+    compute_logits,
+    derive_images,
 )
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Features, Labels, Logits, PerSample, PerSampleBool, ViewLogits
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Predictions:
-    """One classifier's outputs for n images. Holds no labels, so no calibrator can peek.
+    """Raw outputs of one classifier on n samples. Holds no labels, so no calibrator can peek.
 
     `shift` marks rows that show the same images under a synthetic shift: 0 is the image as it
-    is, s > 0 is the shift called `shift_names[s - 1]`.
+    is, s > 0 is the shift called `shift_names[s - 1]`. `image` is a number for each image, equal
+    for all rows that show it; where there are shifted rows and it is left out, it is derived by
+    position, if every shift has exactly as many rows as there are unshifted ones.
     """
 
     logits: Logits
@@ -39,6 +43,10 @@ class Predictions:
     class_names: tuple[str, ...] | None = None
     shift: Labels | None = None
     shift_names: tuple[str, ...] = ()
+    image: Labels | None = None
+    # Who numbered the images: a file, a derivation by position, or None for the caller. Equal
+    # numbers mean the same image only where this is equal too; slices and copies keep it.
+    _origin: str | None = None
 
     def __init__(
         self,
@@ -49,22 +57,23 @@ class Predictions:
         class_names: Sequence[str] | None = None,
         shift: AnyArray | None = None,
         shift_names: Sequence[str] = (),
+        image: AnyArray | None = None,
     ) -> None:
-        checked = checked_logits(logits)
-        n, c = checked.shape
-        views = None if view_logits is None else checked_views(view_logits, checked)
+        raw = check_logits(logits)
+        views = None if view_logits is None else check_views(view_logits, raw)
+        names = tuple(str(name) for name in shift_names)
+        shifts = None if shift is None else check_shift(shift, raw, names)
+        derived = derive_images(shifts) if image is None else None
         put = object.__setattr__  # the dataclass is frozen: this is the only place that sets
-        put(self, "logits", checked)
+        put(self, "logits", raw)
         put(self, "view_logits", views)
-        put(self, "features", None if features is None else checked_features(features, checked))
-        put(self, "view_names", checked_view_names(view_names, views))
-        put(self, "class_names", checked_class_names(class_names, c))
-        put(self, "shift_names", tuple(str(name) for name in shift_names))
-        put(
-            self,
-            "shift",
-            None if shift is None else checked_shift(shift, checked, self.shift_names),
-        )
+        put(self, "features", None if features is None else check_features(features, raw))
+        put(self, "view_names", check_view_names(view_names, views))
+        put(self, "class_names", check_class_names(class_names, raw.shape[1]))
+        put(self, "shift", shifts)
+        put(self, "shift_names", names)
+        put(self, "image", derived if image is None else check_image(image, raw))
+        put(self, "_origin", None if derived is None else uuid4().hex)
 
     @classmethod
     def from_probabilities(
@@ -73,8 +82,8 @@ class Predictions:
         """Predictions of a classifier that only gives probabilities."""
         views = None
         if view_probabilities is not None:
-            views = log_of_probabilities("view_probabilities", view_probabilities)
-        return cls(log_of_probabilities("probabilities", probabilities), views, **others)
+            views = compute_logits("view_probabilities", view_probabilities)
+        return cls(compute_logits("probabilities", probabilities), views, **others)
 
     @classmethod
     def from_log_probabilities(
@@ -86,8 +95,8 @@ class Predictions:
         """Predictions of a classifier that gives log-probabilities, such as log_softmax."""
         views = None
         if view_log_probabilities is not None:
-            views = checked_log_probabilities("view_log_probabilities", view_log_probabilities)
-        own = checked_log_probabilities("log_probabilities", log_probabilities)
+            views = check_log_probabilities("view_log_probabilities", view_log_probabilities)
+        own = check_log_probabilities("log_probabilities", log_probabilities)
         return cls(own, views, **others)
 
     @classmethod
@@ -102,18 +111,29 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.logits)
 
-    def __getitem__(self, rows: slice | AnyArray) -> "Predictions":
-        """The chosen rows: a slice, a boolean mask or row numbers."""
-        index = rows if isinstance(rows, slice) else row_index(rows, self.logits)
+    def __repr__(self) -> str:
+        parts = [_count(len(self), "sample"), f"{self.class_count:,} classes"]
+        if self.view_names:
+            parts.append(f"{_count(len(self.view_names), 'view')} ({', '.join(self.view_names)})")
+        if self.features is not None:
+            parts.append(_count(self.features.shape[1], "feature"))
+        if self.shift is not None and self.shift.any():
+            parts.append(_count(len(self.shift[self.shift > 0].unique()), "shift"))
+        return f"<Predictions: {', '.join(parts)}>"
 
-        def chosen(x: Tensor | None) -> Tensor | None:
+    def __getitem__(self, rows: slice | AnyArray) -> "Predictions":
+        """Some of the rows: a slice, a boolean mask or row numbers."""
+        index = rows if isinstance(rows, slice) else check_rows(rows, self.logits)
+
+        def select(x: Tensor | None) -> Tensor | None:
             return None if x is None else x[index]
 
-        return self._replaced(
+        return self._replace(
             logits=self.logits[index],
-            view_logits=chosen(self.view_logits),
-            features=chosen(self.features),
-            shift=chosen(self.shift),
+            view_logits=select(self.view_logits),
+            features=select(self.features),
+            shift=select(self.shift),
+            image=select(self.image),
         )
 
     @property
@@ -122,7 +142,7 @@ class Predictions:
 
     @property
     def classes(self) -> Labels:
-        """The predicted class of each sample, which no calibrator changes."""
+        """The class to which the classifier gives the largest logit, for each sample."""
         return self.logits.argmax(-1)
 
     @property
@@ -133,13 +153,41 @@ class Predictions:
 
     def correct(self, labels: AnyArray) -> PerSampleBool:
         """Whether each predicted class is the true one."""
-        return self.classes == checked_labels(labels, self)
+        return self.classes == check_labels(labels, self)
 
     def unshifted(self) -> PerSampleBool:
         """Marks the rows that show images as they are."""
         if self.shift is None:
             return torch.ones(len(self), dtype=torch.bool, device=self.logits.device)
         return self.shift == 0
+
+    def images(self) -> Labels:
+        """A number for each image, equal for all rows that show it; of any size, in any order."""
+        if self.image is not None:
+            return self.image
+        if not self.unshifted().all():
+            raise ValueError(
+                "image is needed where rows are shifted, and it can only be derived if every shift "
+                "has exactly as many rows as there are unshifted ones: store image, one number an "
+                "image, equal for shifted copies"
+            )
+        return torch.arange(len(self), device=self.logits.device)
+
+    def image_ranks(self) -> Labels:
+        """The images counted from 0 to k - 1, in the order of their numbers: indices, folds."""
+        ranks: Labels = self.images().unique(return_inverse=True)[1]
+        return ranks
+
+    def shift_kinds(self) -> Labels:
+        """A number for the kind of each row's shift, its name before ":"; 0 for unshifted rows."""
+        if self.shift is None:
+            return torch.zeros_like(self.classes)
+        names = [name.partition(":")[0] for name in self.shift_names]
+        last = int(self.shift.max())
+        kinds = [names[i] if i < len(names) else f"shift {i + 1}" for i in range(last)]
+        numbers = {name: k for k, name in enumerate(dict.fromkeys(kinds), start=1)}
+        table = torch.tensor([0, *(numbers[name] for name in kinds)], device=self.shift.device)
+        return table[self.shift]
 
     def with_views(self, names: Sequence[str]) -> "Predictions":
         """The same predictions with these views only, in this order."""
@@ -150,7 +198,7 @@ class Predictions:
                 f"got {list(names)}: collect the missing ones or leave them out"
             )
         order = [self.view_names.index(name) for name in names]
-        return self._replaced(view_logits=self.view_logits[:, order], view_names=tuple(names))
+        return self._replace(view_logits=self.view_logits[:, order], view_names=tuple(names))
 
     def without_views(self) -> "Predictions":
         """The same predictions as if no view had been looked at."""
@@ -165,9 +213,9 @@ class Predictions:
             for field in fields(self)
             if isinstance(getattr(self, field.name), Tensor)
         }
-        return self._replaced(**tensors)
+        return self._replace(**tensors)
 
-    def _replaced(self, **changes: Any) -> "Predictions":
+    def _replace(self, **changes: Any) -> "Predictions":
         """A copy with some fields changed; what was checked once is not checked again."""
         copy = object.__new__(Predictions)
         for field in fields(self):
@@ -178,71 +226,17 @@ class Predictions:
         return copy
 
 
-def concatenate(parts: Sequence[Predictions]) -> Predictions:
-    """Joins predictions of one classifier, row after row."""
-    if not parts:
-        raise ValueError("concatenate needs at least one Predictions, got none")
-    first = parts[0]
-    for part in parts[1:]:
-        for name in ("class_count", "view_names", "class_names"):
-            if getattr(part, name) != getattr(first, name):
-                raise ValueError(
-                    f"all parts must have the same {name}: "
-                    f"got {getattr(first, name)} and {getattr(part, name)}"
-                )
-        for name in ("view_logits", "features"):
-            if (getattr(part, name) is None) != (getattr(first, name) is None):
-                raise ValueError(f"either all parts must have {name} or none: some have, some not")
-    shift_names = max((part.shift_names for part in parts), key=len)
-    for part in parts:
-        if part.shift_names != shift_names[: len(part.shift_names)]:
-            raise ValueError(
-                "all parts must number their shifts alike: "
-                f"got shift_names {shift_names} and {part.shift_names}"
-            )
-
-    def joined(name: str) -> Tensor | None:
-        if getattr(first, name) is None:
-            return None
-        return torch.cat([getattr(part, name) for part in parts])
-
-    shift = None
-    if any(part.shift is not None for part in parts):
-        as_they_are = [torch.zeros(len(part), dtype=torch.int64) for part in parts]
-        shift = torch.cat(
-            [
-                part.shift if part.shift is not None else zeros.to(part.logits.device)
-                for part, zeros in zip(parts, as_they_are, strict=True)
-            ]
-        )
-    return Predictions(
-        torch.cat([part.logits for part in parts]),
-        joined("view_logits"),
-        joined("features"),
-        first.view_names or None,
-        first.class_names,
-        shift,
-        shift_names,
-    )
-
-
-def checked_labels(labels: AnyArray, predictions: Predictions) -> Labels:
+def check_labels(labels: AnyArray, predictions: Predictions) -> Labels:
     """True classes as int64 on the device of the predictions, or an error that says what is off."""
-    given = labels if isinstance(labels, Tensor) else np.asarray(labels)
-    tensor = given if isinstance(given, Tensor) else tensor_of("labels", given)
-    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
-        raise TypeError(
-            f"labels must be integers, the true class of each sample, got {tensor.dtype}: "
-            "use labels.astype(int) if they are whole numbers"
-        )
-    n, c = predictions.logits.shape
-    if tuple(tensor.shape) != (n,):
-        raise ValueError(f"labels must have shape ({n},) like logits, got {tuple(tensor.shape)}")
-    tensor = tensor.to(predictions.logits.device, torch.int64)
-    low, high = int(tensor.min()), int(tensor.max())
+    tensor = check_integers("labels", "the true class of each sample", labels, predictions.logits)
+    low, high, c = int(tensor.min()), int(tensor.max()), predictions.class_count
     if low < 0 or high >= c:
         raise ValueError(
             f"labels must lie in 0..{c - 1} for {c} classes, got {low}..{high}: "
             "do the labels count from 1, or belong to another class list?"
         )
     return tensor
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -12,13 +12,16 @@ from rightly.tensor_shapes import Features, Labels, Logits, ViewLogits
 
 # Rows that sum to 1 this closely, all of them, are probabilities; float16 ones miss 1 by 1e-3.
 SUM_TOLERANCE = 5e-3
+MAX_INT = np.iinfo(np.int64).max
 
 
-def tensor_of(name: str, array: np.ndarray) -> Tensor:
+def to_tensor(name: str, array: np.ndarray) -> Tensor:
     """A torch tensor of the numbers in an array, whatever its byte order or layout."""
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must be numbers, got an array of {array.dtype}")
     if array.dtype.kind == "u":
+        if array.dtype.itemsize == 8 and array.size and array.max() > MAX_INT:
+            raise ValueError(f"{name} must be at most {MAX_INT}, got {array.max()}")
         array = array.astype(np.int64)
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         array = array.astype(np.float64)
@@ -28,9 +31,9 @@ def tensor_of(name: str, array: np.ndarray) -> Tensor:
     return torch.from_numpy(native)
 
 
-def _floats(name: str, values: AnyArray, dimensions: str) -> Tensor:
-    """Finite float32 or float64 with the given dimensions; half precision is widened."""
-    tensor = values.detach() if isinstance(values, Tensor) else tensor_of(name, np.asarray(values))
+def _check_floats(name: str, values: AnyArray, dimensions: str) -> Tensor:
+    """Finite float32 or float64 with these dimensions; half precision is widened."""
+    tensor = values.detach() if isinstance(values, Tensor) else to_tensor(name, np.asarray(values))
     if not tensor.is_floating_point():
         raise TypeError(f"{name} must be of a float type, got {tensor.dtype}")
     if tensor.ndim != len(dimensions.split()) or not tensor.numel():
@@ -58,9 +61,9 @@ def _look_like_probabilities(values: Tensor) -> bool:
     return bool((values >= 0).all()) and bool(((values.sum(-1) - 1).abs() <= SUM_TOLERANCE).all())
 
 
-def checked_logits(values: AnyArray) -> Logits:
+def check_logits(values: AnyArray) -> Logits:
     """Logits, or an error that says what is off."""
-    logits = _floats("logits", values, "n c")
+    logits = _check_floats("logits", values, "n c")
     if logits.shape[1] < 2:
         raise ValueError(f"logits must cover at least 2 classes, got {logits.shape[1]}")
     if _look_like_probabilities(logits):
@@ -71,9 +74,9 @@ def checked_logits(values: AnyArray) -> Logits:
     return logits
 
 
-def checked_views(values: AnyArray, logits: Tensor) -> ViewLogits:
+def check_views(values: AnyArray, logits: Tensor) -> ViewLogits:
     """Logits of views that belong to these logits."""
-    views = _floats("view_logits", values, "n m c")
+    views = _check_floats("view_logits", values, "n m c")
     n, c = logits.shape
     if views.shape[::2] != (n, c):
         raise ValueError(
@@ -87,62 +90,95 @@ def checked_views(values: AnyArray, logits: Tensor) -> ViewLogits:
     return views.to(logits.device)
 
 
-def checked_features(values: AnyArray, logits: Tensor) -> Features:
+def check_features(values: AnyArray, logits: Tensor) -> Features:
     """Features that belong to these logits."""
-    features = _floats("features", values, "n d")
+    features = _check_floats("features", values, "n d")
     if len(features) != len(logits):
         raise ValueError(f"features must have {len(logits)} rows like logits, got {len(features)}")
     return features.to(logits.device)
 
 
-def checked_view_names(names: Sequence[str] | None, views: Tensor | None) -> tuple[str, ...]:
-    """One name for each view; numbered where none are given."""
+def check_view_names(names: Sequence[str] | None, views: Tensor | None) -> tuple[str, ...]:
+    """One name for each view; numbered where there are none."""
     count = 0 if views is None else views.shape[1]
     if names is None:
         return tuple(f"view_{i}" for i in range(count))
     if isinstance(names, str):
         raise TypeError(f"view_names must be a sequence of names, got the string {names!r}")
-    chosen = tuple(str(name) for name in names)
-    if len(chosen) != count or len(set(chosen)) != count:
+    titles = tuple(str(name) for name in names)
+    if len(titles) != count or len(set(titles)) != count:
         raise ValueError(
-            f"view_names must be {count} different names, one a view, got {list(chosen)}"
+            f"view_names must be {count} different names, one a view, got {list(titles)}"
         )
-    return chosen
+    return titles
 
 
-def checked_class_names(names: Sequence[str] | None, c: int) -> tuple[str, ...] | None:
+def check_class_names(names: Sequence[str] | None, c: int) -> tuple[str, ...] | None:
     """One name for each class."""
     if names is None:
         return None
     if isinstance(names, str):
         raise TypeError(f"class_names must be a sequence of names, got the string {names!r}")
-    chosen = tuple(str(name) for name in names)
-    if len(chosen) != c:
-        raise ValueError(f"class_names must have {c} names, one a class, got {len(chosen)}")
-    return chosen
+    titles = tuple(str(name) for name in names)
+    if len(titles) != c:
+        raise ValueError(f"class_names must have {c} names, one a class, got {len(titles)}")
+    return titles
 
 
-def checked_shift(values: AnyArray, logits: Tensor, names: tuple[str, ...]) -> Labels:
+def check_shift(values: AnyArray, logits: Tensor, names: tuple[str, ...]) -> Labels:
     """Which shift each row shows."""
-    given = values if isinstance(values, Tensor) else tensor_of("shift", np.asarray(values))
-    if given.is_floating_point() or given.dtype == torch.bool:
-        raise TypeError(f"shift must be integers, 0 for images as they are, got {given.dtype}")
-    if tuple(given.shape) != (len(logits),):
-        raise ValueError(
-            f"shift must have shape ({len(logits)},) like logits, got {tuple(given.shape)}"
-        )
-    low, high = int(given.min()), int(given.max())
+    shift = check_integers("shift", "0 for images as they are", values, logits)
+    low, high = int(shift.min()), int(shift.max())
     if low < 0 or (names and high > len(names)):
         raise ValueError(
             f"shift must lie in 0..{len(names)}, 0 for images as they are and s for "
             f"shift_names[s - 1], got {low}..{high}"
         )
-    return given.to(logits.device, torch.int64)
+    return shift
 
 
-def row_index(rows: AnyArray, logits: Tensor) -> Tensor:
+def check_image(values: AnyArray, logits: Tensor) -> Labels:
+    """Which image each row shows."""
+    image = check_integers("image", "a number for each image", values, logits)
+    if int(image.min()) < 0:
+        raise ValueError(
+            f"image must not be negative, got {int(image.min())}: give every row the number of "
+            "its image, from 0 on and the same for shifted copies, or leave image out"
+        )
+    return image
+
+
+def derive_images(shift: Labels | None) -> Labels | None:
+    """Numbers of images by position among the rows of each shift; None where that is a guess."""
+    if shift is None or not shift.any():
+        return None
+    values, counts = shift.unique(return_counts=True)
+    if int(values[0]) != 0 or not (counts == counts[0]).all():
+        return None
+    numbers = torch.zeros_like(shift)
+    for value in values.tolist():
+        numbers[shift == value] = torch.arange(int(counts[0]), device=shift.device)
+    return numbers
+
+
+def check_integers(name: str, meaning: str, values: AnyArray, logits: Tensor) -> Labels:
+    """One int64 a row, on the device of the logits."""
+    tensor = values.detach() if isinstance(values, Tensor) else to_tensor(name, np.asarray(values))
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+        raise TypeError(
+            f"{name} must be integers, {meaning}, got {tensor.dtype}: "
+            f"use {name}.astype(int) if they are whole numbers"
+        )
+    if tuple(tensor.shape) != (len(logits),):
+        raise ValueError(
+            f"{name} must have shape ({len(logits)},) like logits, got {tuple(tensor.shape)}"
+        )
+    return tensor.to(logits.device, torch.int64)
+
+
+def check_rows(rows: AnyArray, logits: Tensor) -> Tensor:
     """A mask or row numbers on the device of the logits."""
-    index = rows if isinstance(rows, Tensor) else tensor_of("rows", np.asarray(rows))
+    index = rows if isinstance(rows, Tensor) else to_tensor("rows", np.asarray(rows))
     if index.ndim != 1 or index.is_floating_point():
         raise TypeError(
             "predictions are selected by a slice, a boolean mask or a vector of row numbers, "
@@ -153,11 +189,11 @@ def row_index(rows: AnyArray, logits: Tensor) -> Tensor:
     return index.to(logits.device)
 
 
-def log_of_probabilities(name: str, values: AnyArray) -> Tensor:
+def compute_logits(name: str, values: AnyArray) -> Tensor:
     """Logits of a classifier that gives probabilities, with a warning where they saturate."""
     raw = values if isinstance(values, Tensor) else np.asarray(values)
     halves = str(raw.dtype).endswith(("float16", "bfloat16"))
-    probabilities = _floats(name, values, "n m c" if name.startswith("view") else "n c")
+    probabilities = _check_floats(name, values, "n m c" if name.startswith("view") else "n c")
     off = (probabilities.sum(-1) - 1).abs() > SUM_TOLERANCE
     if bool((probabilities < 0).any()) or bool(off.any()):
         raise ValueError(
@@ -174,13 +210,13 @@ def log_of_probabilities(name: str, values: AnyArray) -> Tensor:
     return probabilities.clamp_min(torch.finfo(torch.float32).tiny).log()
 
 
-def checked_log_probabilities(name: str, values: AnyArray) -> Tensor:
+def check_log_probabilities(name: str, values: AnyArray) -> Tensor:
     """Log-probabilities, which are logits already."""
-    given = _floats(name, values, "n m c" if name.startswith("view") else "n c")
-    off = given.logsumexp(-1).abs() > SUM_TOLERANCE
+    logits = _check_floats(name, values, "n m c" if name.startswith("view") else "n c")
+    off = logits.logsumexp(-1).abs() > SUM_TOLERANCE
     if bool(off.any()):
         raise ValueError(
             f"{name} must be rows whose exponentials sum to 1, but {int(off.sum())} rows are not: "
             "use Predictions(logits=...) if these are logits"
         )
-    return given
+    return logits

@@ -5,7 +5,7 @@ from jaxtyping import UInt8
 from PIL import Image, UnidentifiedImageError
 
 from rightly.classifiers import Preprocessing
-from rightly.datasets.decoding import as_rgb
+from rightly.datasets.decoding import to_rgb
 from rightly.serving.limits import Limits, RefusedRequest
 from rightly.serving.uploads import Upload
 
@@ -26,7 +26,7 @@ def decode(
         except Exception as error:  # Pillow's readers raise nearly anything on damaged files
             raise _damaged(upload, error) from error
         try:
-            return preprocessing.pixels(as_rgb(stored))
+            return preprocessing.pixels(to_rgb(stored))
         except ValueError as error:
             raise RefusedRequest(422, "unsupported_pixels", f"{upload}: {error}") from error
 
@@ -59,7 +59,7 @@ def _check_size(
         )
     # A strip of one pixel by a million is small, but resized by its shorter side it is not, and
     # Pillow resizes the width first, at full height.
-    wide, high = preprocessing.resized(width, height)
+    wide, high = preprocessing.compute_size(width, height)
     if wide * max(high, height) > limits.pixels:
         raise _too_many(
             upload,

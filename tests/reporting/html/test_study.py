@@ -10,7 +10,8 @@ from PIL import Image
 from rightly.datasets import UnreadableImage, open_images
 from rightly.evaluation.measurement import BeforeAfter
 from rightly.evaluation.results import Bootstrap, Result
-from rightly.predictions.parquet import Block, Store, image_names
+from rightly.predictions.parquet import read_image_names
+from rightly.predictions.store import Block, Store
 from rightly.reporting.html.study import (
     Example,
     Pictures,
@@ -23,7 +24,7 @@ from rightly.reporting.html.study import (
     make_thumbnail,
     read_versions,
 )
-from tests.predictions.test_parquet import asked
+from tests.predictions.shards import asked
 
 
 def make_changes(value=0.1, p=1.0, names=("ece", "brier", "ks", "auroc", "aurc")):
@@ -89,7 +90,7 @@ def collected(tmp_path):
 
 def test_names_of_images_are_in_the_order_of_rows(collected):
     folder, names = collected
-    stored, shift, titles = image_names(folder / "preds")
+    stored, shift, titles = read_image_names(folder / "preds")
     assert stored == names * 2 and titles == ("blur:1",)
     assert shift.tolist() == [0] * 40 + [1] * 40
 

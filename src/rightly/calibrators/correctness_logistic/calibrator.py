@@ -1,22 +1,4 @@
-"""Rightly's own: evidence of correctness, weighed for images like these and for shifted ones.
-
-The probability that a prediction is right is logistic in `correctness_evidence` and an offset for
-the predicted class. That is as accurate in distribution as anything more flexible that was tried,
-and lasts better under shifts that were never seen (docs/findings.md). Five things make it last:
-
-- Weights are held back, so that views which say the same share what they know. A view that costs
-  the classifier accuracy is held back more: it moves images off the data the classifier knows,
-  and what it says there differs from shift to shift.
-- Views stand in for shifted images, and the other views follow.
-- Rehearsal: rows of the calibration data that show images under synthetic shifts, where there are
-  any.
-- Weights are learned from much shift, since what ranks predictions then also ranks those of images
-  as they are. How much rehearsal counts there is chosen by leaving out some kinds of shifts. How
-  often predictions are right, a slope and a bias, is learned from less of it: so much that for
-  images as they are confidence falls short of accuracy by no more than a point or two.
-- Hidden units: what evidence means depends on what happened to the image, and rows of several
-  kinds of shifts show enough of that to weigh curved functions of it.
-"""
+"""Rightly's own calibrator: logistic regression of correctness, fitted with shift in mind."""
 
 from typing import final
 
@@ -24,34 +6,28 @@ import torch
 from torch import Tensor
 
 from rightly.calibrators.base import Calibrator
-from rightly.calibrators.correctness_logistic.pseudo_shifted import image_numbers
+from rightly.calibrators.correctness_logistic.neighbours import Neighbours
 from rightly.calibrators.correctness_logistic.random_features import RandomFeatures
-from rightly.calibrators.correctness_logistic.two_stage_fit import (
-    Samples,
-    TwoStageFit,
-    columns_of,
-    held_back_of,
-)
-from rightly.calibrators.evidence import Neighbours, correctness_evidence
-from rightly.calibrators.solvers.optimise import one_thread
+from rightly.calibrators.correctness_logistic.samples import Samples, compute_columns
+from rightly.calibrators.correctness_logistic.settings import SETTINGS
+from rightly.calibrators.correctness_logistic.two_stage_fit import TwoStageFit, ridge_factors
+from rightly.calibrators.evidence import correctness_evidence
+from rightly.calibrators.solvers.optimise import single_threaded
 from rightly.calibrators.solvers.ridge_logistic import Solution
-from rightly.calibrators.temperature_scaling import nll_inverse_temperature
+from rightly.calibrators.solvers.temperature import nll_inverse_temperature
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, PerSample
-
-UNITS = 256
-FEW_KINDS = 4  # of shifts: fewer teach hidden units those alone
 
 
 @final
 class CorrectnessLogistic(Calibrator):
-    """Logistic in evidence of correctness, fitted with shift in mind.
+    """P(right) = sigmoid(bias + offset of the class + weights . evidence); see README.md beside it.
 
-    `expected_shift` says how much shift to expect: at 0 only the images as they are count, at 1 only
-    what stands for shifted ones, which lowers confidence and costs accuracy in distribution.
-    Without views and without rehearsal rows there is nothing to be cautious by. With `neighbours`,
-    so many calibration samples are kept, and whether a sample's features lie among those of its
-    class is evidence too.
+    `expected_shift` is the weight of shifted samples in the fit: at 0 only unshifted ones count, at
+    1 only what stands for shifted ones, which lowers confidence and costs accuracy in
+    distribution. Without views and without shift augmentation nothing stands for shift. With
+    `neighbours`, so many calibration samples are kept, and whether a sample's features lie among
+    those of its class is evidence too.
     """
 
     uses = ("view_logits",)
@@ -62,11 +38,11 @@ class CorrectnessLogistic(Calibrator):
     weights: Tensor
     offsets: Tensor
     centre: Tensor
-    spread: Tensor
-    directions: Tensor
-    starts: Tensor
-    near_features: Tensor
-    near_classes: Tensor
+    scale: Tensor
+    feature_weights: Tensor
+    feature_biases: Tensor
+    neighbour_features: Tensor
+    neighbour_classes: Tensor
 
     def __init__(self, expected_shift: float = 0.5, neighbours: int = 0) -> None:
         super().__init__()
@@ -83,64 +59,66 @@ class CorrectnessLogistic(Calibrator):
         self.needs = ("features",) if neighbours else ()
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
-        plain, device = predictions.unshifted(), labels.device
-        images, truth = predictions[plain], labels[plain]
+        rows, device = predictions.unshifted(), labels.device
+        unshifted, unshifted_labels = predictions[rows], labels[rows]
         if not self.expected_shift:
-            predictions, labels = images, truth  # nothing else is to count
-        inverse = nll_inverse_temperature(images.logits, truth)
-        neighbours = self._kept(predictions, labels)
+            predictions, labels = unshifted, unshifted_labels  # nothing else is to count
+        inverse = nll_inverse_temperature(unshifted.logits, unshifted_labels)
+        neighbours = self._select_neighbours(predictions, labels)
         samples = Samples.of(predictions, labels, 1 / inverse, neighbours)
-        units = RandomFeatures.drawn(samples.columns[samples.kind == 0], UNITS)
-        held_back = held_back_of(images, truth, bool(self.neighbours))
-        problem = TwoStageFit(self.expected_shift, held_back, units, predictions.class_count)
-        curved = len(samples.kinds()) >= FEW_KINDS
-        with one_thread():
-            share = problem.best_share(samples)
-            solution = problem.fitted(samples, share, curved)
-        kept = slice(None) if curved else slice(0)
+        features = RandomFeatures.draw(samples.columns[samples.kind == 0])
+        factors = ridge_factors(unshifted, unshifted_labels, bool(self.neighbours))
+        problem = TwoStageFit(self.expected_shift, factors, features, predictions.class_count)
+        # What evidence means depends on what happened to the image; rows of several kinds of shift
+        # show enough of that to fit curved functions of it.
+        random_features = len(samples.shift_kinds()) >= SETTINGS.min_kinds
+        with single_threaded():
+            shift_weight = problem.select_shift_weight(samples)
+            solution = problem.fit(samples, shift_weight, random_features)
+        kept = slice(None) if random_features else slice(0)
         self.store(
             inverse=torch.tensor(inverse, dtype=torch.float64, device=device),
-            rehearsed=torch.tensor(share, dtype=torch.float64, device=device),
+            shift_weight=torch.tensor(shift_weight, dtype=torch.float64, device=device),
             bias=solution.bias.to(device),
             weights=solution.weights.to(device),
             offsets=solution.offsets.to(device),
-            centre=units.centre[kept].to(device),
-            spread=units.spread[kept].to(device),
-            directions=units.directions[kept].to(device),
-            starts=units.starts[kept].to(device),
+            centre=features.centre[kept].to(device),
+            scale=features.scale[kept].to(device),
+            feature_weights=features.weights[kept].to(device),
+            feature_biases=features.biases[kept].to(device),
         )
         if neighbours is not None:
-            self.store(near_features=neighbours.features, near_classes=neighbours.classes)
+            self.store(neighbour_features=neighbours.features, neighbour_classes=neighbours.classes)
 
-    def _kept(self, predictions: Predictions, labels: Labels) -> Neighbours | None:
-        """Some of the calibration samples, spread over all of them."""
+    def _select_neighbours(self, predictions: Predictions, labels: Labels) -> Neighbours | None:
+        """Unshifted calibration samples, at equal distances over all of them."""
         if not self.neighbours:
             return None
         assert predictions.features is not None
         rows = predictions.unshifted().nonzero().squeeze(-1)
         count = min(self.neighbours, rows.shape[0])
         rows = rows[torch.arange(count, device=rows.device) * rows.shape[0] // count]
-        image = image_numbers(predictions)[rows]
+        image = predictions.image_ranks()[rows]
         return Neighbours.of(predictions.features[rows], labels[rows], image)
 
     def compute_confidence(self, predictions: Predictions) -> PerSample:
-        temperature, width = self.inverse.reciprocal(), self.directions.shape[0]
-        log_distance_ratio = None
+        temperature, width = self.inverse.reciprocal(), self.feature_weights.shape[0]
+        ratio = None
         if self.neighbours:
             assert predictions.features is not None
-            neighbours = Neighbours(self.near_features, self.near_classes)
-            log_distance_ratio = neighbours.log_distance_ratio(
-                predictions.features, predictions.classes
-            )
+            neighbours = Neighbours(self.neighbour_features, self.neighbour_classes)
+            ratio = neighbours.log_distance_ratio(predictions.features, predictions.classes)
         if width:
-            columns = columns_of(predictions, temperature, log_distance_ratio)
+            columns = compute_columns(predictions, temperature, ratio)
             if columns.shape[1] != width:  # fitted without views, it can make nothing of them
                 bare = Predictions.unchecked(predictions.logits)
-                columns = columns_of(bare, temperature, log_distance_ratio)
-            units = RandomFeatures(self.centre, self.spread, self.directions, self.starts)
-            evidence = units(columns)
+                columns = compute_columns(bare, temperature, ratio)
+            features = RandomFeatures(
+                self.centre, self.scale, self.feature_weights, self.feature_biases
+            )
+            design = features.append_to(columns)
         else:
-            evidence = correctness_evidence(predictions, temperature, log_distance_ratio)
-            evidence = evidence[:, : self.weights.shape[0]]  # fitted without views: none of these
+            design = correctness_evidence(predictions, temperature, ratio)
+            design = design[:, : self.weights.shape[0]]  # fitted without views: none of these
         solution = Solution(self.bias, self.weights, self.offsets)
-        return solution.logits(evidence, predictions.classes).sigmoid()
+        return solution.logits(design, predictions.classes).sigmoid()

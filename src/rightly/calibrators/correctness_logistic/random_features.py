@@ -1,4 +1,4 @@
-"""A hidden layer that is drawn, not trained: curved functions of evidence for a convex fit."""
+"""Random features: a hidden layer that is drawn, not trained (Rahimi and Recht, 2008)."""
 
 from dataclasses import dataclass
 
@@ -6,43 +6,43 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from rightly.calibrators.correctness_logistic.settings import SETTINGS, Settings
 from rightly.tensor_shapes import Features
-
-FAR = 4.0  # standard deviations; farther out nothing was seen, and nothing new is claimed
-SLOPE = 1.5  # how far a unit's sum typically moves when every column moves by one deviation
-SEED = 0
 
 
 @dataclass(frozen=True)
 class RandomFeatures:
-    """Sigmoid linear units of standardised columns, in random directions, with random starts.
+    """silu(x W + b) of standardised, clipped columns x, with W and b drawn from a normal law.
 
-    Only their weights are fitted, by the same exact solution as all other columns: what a small
-    network learns, without its dependence on steps, batches and devices (Rahimi and Recht, 2008).
+    Only their weights in the regression are fitted, by the same exact solution as those of all
+    other columns: what a small network learns, without its dependence on steps, batches and
+    devices.
     """
 
     centre: Tensor
-    spread: Tensor
-    directions: Tensor
-    starts: Tensor
+    scale: Tensor
+    weights: Tensor
+    biases: Tensor
+    max_deviation: float = SETTINGS.max_deviation
 
     @staticmethod
-    def drawn(columns: Features, count: int) -> "RandomFeatures":
-        """That many, for columns of which these are typical."""
-        spread, centre = torch.std_mean(columns, 0, correction=0)
-        spread = torch.where(spread > 1e-9, spread, torch.ones_like(spread))
-        width = columns.shape[1]
-        generator = torch.Generator().manual_seed(SEED)
-        directions = torch.randn(width, count, generator=generator, dtype=torch.float64)
-        starts = torch.randn(count, generator=generator, dtype=torch.float64)
+    def draw(columns: Features, settings: Settings = SETTINGS) -> "RandomFeatures":
+        """Features for columns of which these are typical."""
+        scale, centre = torch.std_mean(columns, 0, correction=0)
+        scale = torch.where(scale > 1e-9, scale, torch.ones_like(scale))
+        width, count = columns.shape[1], settings.random_features
+        generator = torch.Generator().manual_seed(settings.seed)
+        weights = torch.randn(width, count, generator=generator, dtype=torch.float64)
+        biases = torch.randn(count, generator=generator, dtype=torch.float64)
         return RandomFeatures(
             centre,
-            spread,
-            (directions * (SLOPE / width**0.5)).to(columns.device),
-            starts.to(columns.device),
+            scale,
+            (weights * (settings.random_feature_gain / width**0.5)).to(columns.device),
+            biases.to(columns.device),
+            settings.max_deviation,
         )
 
-    def __call__(self, columns: Features) -> Tensor:
-        """The columns, followed by what each unit makes of them."""
-        near = ((columns - self.centre) / self.spread).clamp(-FAR, FAR)
-        return torch.cat([columns, functional.silu(near @ self.directions + self.starts)], 1)
+    def append_to(self, columns: Features) -> Tensor:
+        """The columns, followed by their random features."""
+        x = ((columns - self.centre) / self.scale).clamp(-self.max_deviation, self.max_deviation)
+        return torch.cat([columns, functional.silu(x @ self.weights + self.biases)], 1)

@@ -1,242 +1,177 @@
-"""How evidence of correctness is weighed: the rows, what each counts, and the fit.
+"""The fit in two stages: ridge logistic regression for the ranking, Platt scaling for the level.
 
-Weights come first, from much shift; then a slope and a bias for the whole, from as much of it as
-an allowance permits: in distribution, confidence may fall so far short of accuracy.
+The first stage learns weights from much shift, since what ranks shifted predictions ranks the
+others nearly as well. The second learns slope and bias of the resulting score from as much shift
+as an allowance permits: so far may mean confidence fall short of accuracy in distribution.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rightly.calibrators.correctness_logistic.pseudo_shifted import (
-    image_numbers,
-    pseudo_shifted,
-    shift_kinds,
-)
 from rightly.calibrators.correctness_logistic.random_features import RandomFeatures
-from rightly.calibrators.evidence import (
-    Neighbours,
-    class_evidence,
-    correctness_evidence,
-    correctness_evidence_names,
-)
+from rightly.calibrators.correctness_logistic.samples import PSEUDO_SHIFTED, Samples
+from rightly.calibrators.correctness_logistic.settings import SETTINGS, Settings
+from rightly.calibrators.evidence import correctness_evidence_names
 from rightly.calibrators.solvers.ridge_logistic import (
-    Line,
+    Affine,
     Rows,
     Solution,
     fit_platt,
     fit_ridge_logistic,
 )
 from rightly.predictions import Predictions
-from rightly.tensor_shapes import Features, Labels, PerSample, PerSampleBool
-
-HELD_BACK = 0.01  # of the mean loss, per squared weight of standardised evidence
-REHEARSED_HELD_BACK = 0.1  # times that: rehearsal shows what lasts
-LEAST_HELD_BACK = 10.0  # in samples' worth of loss: what a thousand samples come to
-COSTLY = 0.02  # a view that costs this much accuracy is held back twice as much
-OWN = 0.1  # its own log-odds are held back least: all there is where views say nothing
-CLASS_HELD_BACK = 10.0  # offsets of a third of a logit are expected
-UNIT_HELD_BACK = 500.0  # in samples' worth of loss
-FEW_CLASSES = 32  # up to here hidden units see every class
-# How much shifted rows count beside the images, at expected_shift 1/2. For weights:
-VIEWS_WEIGH = 0.3
-KIND_WEIGHS = 0.1  # each kind of shift in rehearsal
-KINDS_WEIGH = (0.15, 0.25)  # all of them at most: the calibration data choose
-# For slope and bias, as much as lets mean confidence fall short of accuracy by no more than:
-VIEWS_COST = 0.005  # where there is no rehearsal
-REHEARSAL_COST = 0.016
-OFTEN = 0.1  # for classifiers that err less often than this, in proportion
-HALVINGS = 10
-VIEW = -1  # kind of the rows that show a view instead of an image
-JUDGES = 4  # of KINDS_WEIGH: every fourth image judges, with all its shifted copies
-JUDGED = 30_000  # rows are enough for it
-GROUPS = 5  # kinds of shifts are left out in as many groups at most
+from rightly.tensor_shapes import Features, Labels, PerSample
 
 
-def columns_of(
-    predictions: Predictions,
-    temperature: float | Tensor,
-    log_distance_ratio: PerSample | None,
-) -> Features:
-    """All that hidden units see; evidence of correctness comes first."""
-    evidence = correctness_evidence(predictions, temperature, log_distance_ratio)
-    if predictions.class_count > FEW_CLASSES:
-        return evidence
-    return torch.cat([evidence, class_evidence(predictions, temperature)], 1)
+def ridge_factors(
+    unshifted: Predictions,
+    labels: Labels,
+    has_neighbours: bool,
+    settings: Settings = SETTINGS,
+) -> Tensor:
+    """Per column of evidence, what its ridge penalty is multiplied by.
 
-
-@dataclass(frozen=True)
-class Samples:
-    """Calibration rows, followed by the unshifted ones with views in the place of images.
-
-    On the CPU, where sums over samples have one order: what is left of predictions is small.
+    1 for most, less for the image's own log-odds, more for views that cost accuracy: such a view
+    moves images off the data the classifier knows, and what it says there differs between shifts.
     """
-
-    columns: Features
-    classes: Labels
-    correct: PerSampleBool
-    kind: Labels  # 0: an image as it is; a number for a kind of shift; or a view instead
-    image: Labels  # the same for all rows that come from one image
-
-    @staticmethod
-    def of(
-        predictions: Predictions, labels: Labels, temperature: float, neighbours: Neighbours | None
-    ) -> "Samples":
-        kind, image = shift_kinds(predictions), image_numbers(predictions)
-        log_distance_ratio = None
-        if neighbours is not None:
-            assert predictions.features is not None
-            log_distance_ratio = neighbours.log_distance_ratio(
-                predictions.features, predictions.classes, image
-            )
-        parts = [(predictions, labels, kind, image, log_distance_ratio)]
-        if predictions.view_logits is not None:
-            plain = predictions.unshifted()
-            shifted = pseudo_shifted(predictions[plain], labels[plain])
-            kind = torch.full_like(image[plain], VIEW)
-            # Features of views are not known: what the image lies among goes for them too.
-            near = None if log_distance_ratio is None else log_distance_ratio[plain]
-            parts.append((shifted, labels[plain], kind, image[plain], near))
-        columns = [
-            [columns_of(shown, temperature, near) for shown, _, _, _, near in parts],
-            [shown.classes for shown, *_ in parts],
-            [shown.classes == truth for shown, truth, *_ in parts],
-            [kind for _, _, kind, _, _ in parts],
-            [image for _, _, _, image, _ in parts],
-        ]
-        return Samples(*(torch.cat(column).cpu() for column in columns))
-
-    def kinds(self) -> list[int]:
-        """The kinds of shifts in rehearsal."""
-        return [kind for kind in self.kind.unique().tolist() if kind > 0]
-
-    def take(self, rows: PerSampleBool) -> "Samples":
-        return Samples(*(getattr(self, field.name)[rows] for field in fields(self)))
-
-    def thinned(self, most: int) -> "Samples":
-        """About that many rows, in groups of images that judge and are fitted on together."""
-        every = -(-self.kind.shape[0] // most)
-        return self if every == 1 else self.take(self.image // JUDGES % every == 0)
+    names = correctness_evidence_names(unshifted.view_names, has_neighbours)
+    factors = torch.ones(len(names) - len(unshifted.view_names), dtype=torch.float64)
+    factors[0] = settings.image_ridge_factor
+    if unshifted.view_logits is None:
+        return factors
+    accuracy = (unshifted.classes == labels).double().mean()
+    view_accuracy = (unshifted.view_logits.argmax(-1) == labels[:, None]).double().mean(0)
+    cost = (accuracy - view_accuracy).clamp_min(0)
+    return torch.cat([factors, (1 + cost / settings.costly_view).cpu()])
 
 
 @dataclass(frozen=True)
 class TwoStageFit:
-    """What is fitted: weights, then slope and bias; curved with hidden units, else without."""
+    """Fits weights and class offsets, then slope and bias."""
 
     expected_shift: float
-    held_back: Tensor  # how much more than usual the weight of each column is held back
-    units: RandomFeatures
+    ridge_factors: Tensor  # per column of evidence, see `ridge_factors`
+    features: RandomFeatures
     class_count: int
+    settings: Settings = SETTINGS
 
-    def fitted(self, samples: Samples, share: float, curved: bool) -> Solution:
-        """Weights with rehearsal at that share, then slope and bias."""
-        seen = self.seen(samples.columns, curved)
-        solution = self._weighed(samples, seen, share)
-        score = solution.logits(seen, samples.classes)
-        return solution.along(self._levelled(samples, score))
+    def fit(self, samples: Samples, shift_weight: float, random_features: bool) -> Solution:
+        """Both stages, with shift augmentation at that weight in the first."""
+        design = self.design_matrix(samples.columns, random_features)
+        solution = self._fit_ridge_logistic(samples, design, shift_weight)
+        score = solution.logits(design, samples.classes)
+        return solution.rescale(self._fit_platt(samples, score))
 
-    def _weighed(self, samples: Samples, seen: Tensor, share: float) -> Solution:
-        rehearsed = min(share, KIND_WEIGHS * len(samples.kinds()))
-        weight = self._counted(samples, VIEWS_WEIGH, rehearsed)
+    def design_matrix(self, columns: Features, random_features: bool) -> Tensor:
+        """All columns and their random features, or the evidence of correctness alone."""
+        if random_features:
+            return self.features.append_to(columns)
+        return columns[:, : self.ridge_factors.shape[0]]
+
+    def _fit_ridge_logistic(
+        self, samples: Samples, design: Tensor, shift_weight: float
+    ) -> Solution:
+        options = self.settings
+        shift_weight = min(shift_weight, options.weight_per_kind * len(samples.shift_kinds()))
+        weight = self._sample_weights(samples, options.pseudo_shift_weight, shift_weight)
         used = weight > 0
-        rows = Rows(seen[used], samples.classes[used], samples.correct[used], weight[used])
+        rows = Rows(design[used], samples.classes[used], samples.correct[used], weight[used])
         n = int((samples.kind == 0).sum())
-        held_back = self.held_back * max(HELD_BACK * n, LEAST_HELD_BACK)
-        if rehearsed:
-            held_back = held_back * REHEARSED_HELD_BACK
-        units = torch.full((seen.shape[1] - held_back.shape[0],), UNIT_HELD_BACK)
-        held_back = torch.cat([held_back, units.double()])
-        return fit_ridge_logistic(rows, held_back, CLASS_HELD_BACK, self.class_count)
+        penalty = self.ridge_factors * max(options.ridge * n, options.min_ridge)
+        if shift_weight:
+            penalty = penalty * options.augmented_ridge_factor
+        beyond = torch.full(
+            (design.shape[1] - penalty.shape[0],), options.random_feature_ridge
+        ).double()
+        penalty = torch.cat([penalty, beyond])
+        return fit_ridge_logistic(rows, penalty, options.class_ridge, self.class_count)
 
-    def _levelled(self, samples: Samples, score: PerSample) -> Line:
-        """Slope and bias from images and as many shifted ones as may be."""
-        rehearsed, even = bool(samples.kinds()), replace(self, expected_shift=0.5)
-        plain = samples.kind == 0
-        accuracy = float(samples.correct[plain].double().mean())
-        allowed = (REHEARSAL_COST if rehearsed else VIEWS_COST) * min(1.0, (1 - accuracy) / OFTEN)
+    def _fit_platt(self, samples: Samples, score: PerSample) -> Affine:
+        """Slope and bias from unshifted samples and the largest allowed weight of shifted ones.
 
-        def at(problem: TwoStageFit, level: float) -> Line:
-            shares = (0.0, level) if rehearsed else (level, 0.0)
-            return fit_platt(score, samples.correct, problem._counted(samples, *shares))
+        The weight is found at expected_shift 1/2, by bisection, and then used at its own.
+        """
+        options, is_augmented = self.settings, bool(samples.shift_kinds())
+        balanced = replace(self, expected_shift=0.5)
+        unshifted = samples.kind == 0
+        accuracy = float(samples.correct[unshifted].double().mean())
+        allowance = (
+            options.augmentation_allowance if is_augmented else options.pseudo_shift_allowance
+        ) * min(1.0, (1 - accuracy) / options.full_allowance_error)
 
-        def costs(level: float) -> bool:
-            confidence = at(even, level)(score[plain]).sigmoid().mean()
-            return bool(accuracy - confidence > allowed)
+        def fit_at(problem: TwoStageFit, weight: float) -> Affine:
+            weights = (0.0, weight) if is_augmented else (weight, 0.0)
+            return fit_platt(score, samples.correct, problem._sample_weights(samples, *weights))
+
+        def exceeds_allowance(weight: float) -> bool:
+            confidence = fit_at(balanced, weight)(score[unshifted]).sigmoid().mean()
+            return bool(accuracy - confidence > allowance)
 
         low, high = 0.0, 1.0
-        for _ in range(HALVINGS if costs(high) else 0):
+        for _ in range(options.bisection_steps if exceeds_allowance(high) else 0):
             middle = (low + high) / 2
-            low, high = (low, middle) if costs(middle) else (middle, high)
-        return at(self, high)
+            low, high = (low, middle) if exceeds_allowance(middle) else (middle, high)
+        return fit_at(self, high)
 
-    def _counted(self, samples: Samples, views: float, rehearsed: float) -> PerSample:
-        """How much each sample counts, shifted ones so much beside the images.
+    def _sample_weights(
+        self, samples: Samples, pseudo_shift_weight: float, shift_weight: float
+    ) -> PerSample:
+        """Weights that sum to the number of unshifted samples.
 
-        The weights sum up to the number of images.
+        Unshifted samples have 1 - expected_shift of it, shifted ones their weight times
+        expected_shift.
         """
         kind = samples.kind
         weight = torch.zeros(kind.shape[0], dtype=torch.float64)
         for group, share in (
             (kind == 0, 1 - self.expected_shift),
-            (kind == VIEW, views * self.expected_shift),
-            (kind > 0, rehearsed * self.expected_shift),
+            (kind == PSEUDO_SHIFTED, pseudo_shift_weight * self.expected_shift),
+            (kind > 0, shift_weight * self.expected_shift),
         ):
             weight[group] = share / max(1, int(group.sum()))
         if not bool(weight.sum() > 0):
             weight[kind == 0] = 1.0  # nothing stands for shift
         return weight * ((kind == 0).sum() / weight.sum())
 
-    def seen(self, columns: Features, curved: bool) -> Tensor:
-        """The columns that are weighed: fewer, or with hidden units more."""
-        return self.units(columns) if curved else columns[:, : self.held_back.shape[0]]
-
-    def best_share(self, samples: Samples) -> float:
-        """How much rehearsal counts for weights, judged on kinds that were left out."""
-        kinds = samples.kinds()
+    def select_shift_weight(self, samples: Samples) -> float:
+        """The weight of shift augmentation in the first stage, by cross-validation over kinds."""
+        options, kinds = self.settings, samples.shift_kinds()
         if len(kinds) < 2:  # no kind would be left to fit on
-            return KINDS_WEIGH[0] if kinds else 0.0
-        samples = samples.thinned(JUDGED)
-        groups = [kinds[first::GROUPS] for first in range(min(GROUPS, len(kinds)))]
-        plain, shifted = self._judged(samples, groups)
+            return options.shift_weights[0] if kinds else 0.0
+        samples = samples.subsample(options.selection_rows, options.selection_folds)
+        count = min(options.selection_groups, len(kinds))
+        groups = [kinds[first :: options.selection_groups] for first in range(count)]
+        unshifted, shifted = self._held_out_losses(samples, groups)
         # Both as shares of the least there is: shifted images, with larger losses, get no more say.
         total = (
             1 - self.expected_shift
-        ) * plain / plain.min() + self.expected_shift * shifted / shifted.min()
-        return KINDS_WEIGH[int(total.argmin())]
+        ) * unshifted / unshifted.min() + self.expected_shift * shifted / shifted.min()
+        return options.shift_weights[int(total.argmin())]
 
-    def _judged(self, samples: Samples, groups: Sequence[Sequence[int]]) -> Tensor:
-        """Mean log loss of judging images as they are, and under shifts left out, at each share.
+    def _held_out_losses(self, samples: Samples, groups: Sequence[Sequence[int]]) -> Tensor:
+        """Mean log loss (2, weights) on held-out images: unshifted, and under kinds left out.
 
-        Straight fits are enough to judge by, and take a small part of the time.
+        Linear fits are enough to select by, and take a small part of the time.
         """
-        judging = samples.image % JUDGES == JUDGES - 1
-        fitted_on, judges = samples.take(~judging), samples.take(judging)
-        losses = torch.zeros(2, len(KINDS_WEIGH), dtype=torch.float64)
+        folds, weights = self.settings.selection_folds, self.settings.shift_weights
+        is_held_out = samples.image % folds == folds - 1
+        train, held_out = samples.take(~is_held_out), samples.take(is_held_out)
+        losses = torch.zeros(2, len(weights), dtype=torch.float64)
         for group in groups:
             left_out = torch.tensor(group)
-            some = fitted_on.take(~torch.isin(fitted_on.kind, left_out))
-            plain, shifted = judges.kind == 0, torch.isin(judges.kind, left_out)
-            for i, share in enumerate(KINDS_WEIGH):
-                solution = self.fitted(some, share, curved=False)
-                losses[0, i] += self._loss(solution, judges.take(plain))
-                losses[1, i] += self._loss(solution, judges.take(shifted))
+            subset = train.take(~torch.isin(train.kind, left_out))
+            unshifted, shifted = held_out.kind == 0, torch.isin(held_out.kind, left_out)
+            for i, weight in enumerate(weights):
+                solution = self.fit(subset, weight, random_features=False)
+                losses[0, i] += self._log_loss(solution, held_out.take(unshifted))
+                losses[1, i] += self._log_loss(solution, held_out.take(shifted))
         return losses / len(groups)
 
-    def _loss(self, solution: Solution, samples: Samples) -> float:
-        logits = solution.logits(self.seen(samples.columns, curved=False), samples.classes)
+    def _log_loss(self, solution: Solution, samples: Samples) -> float:
+        design = self.design_matrix(samples.columns, random_features=False)
+        logits = solution.logits(design, samples.classes)
         return float(functional.binary_cross_entropy_with_logits(logits, samples.correct.double()))
-
-
-def held_back_of(images: Predictions, labels: Labels, neighbours: bool) -> Tensor:
-    """1 for most columns, less for its own log-odds, more for views that cost accuracy."""
-    names = correctness_evidence_names(images.view_names, neighbours)
-    pooled = torch.ones(len(names) - len(images.view_names), dtype=torch.float64)
-    pooled[0] = OWN
-    if images.view_logits is None:
-        return pooled
-    own = (images.classes == labels).double().mean()
-    seen = (images.view_logits.argmax(-1) == labels[:, None]).double().mean(0)
-    return torch.cat([pooled, (1 + (own - seen).clamp_min(0) / COSTLY).cpu()])

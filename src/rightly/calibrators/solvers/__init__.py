@@ -1,1 +1,1 @@
-"""Solvers under the calibrators. They know arrays, never Predictions."""
+"""Numerical solvers of the calibrators: they know arrays, not predictions."""

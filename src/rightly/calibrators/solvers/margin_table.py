@@ -1,4 +1,4 @@
-"""How softmax(z / T) moves with the temperature T.
+"""A table of every sample's margin, logit(confidence), as a function of its inverse temperature.
 
 With b = 1 / T, a sample's confidence depends on b through one sum over its classes. Write g for
 the gap between its two largest logits and L(b) = log sum over the others of exp(b (z_j - z_2)).
@@ -7,7 +7,6 @@ smooth in log b, so that a table of it replaces the sum over classes while a cal
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,94 +14,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rightly.tensor_shapes import Features, Labels, Logits, PerSample
+from rightly.calibrators.solvers.chunking import iterate_chunks
+from rightly.tensor_shapes import Labels, Logits, PerSample
 
-CHUNK = 2**19  # entries worked on at a time: two megabytes stay in a processor's cache
-BLOCK = 1024  # samples that are compared with all others at a time
 NODES_PER_OCTAVE = 2  # keeps the table's mean error in confidence below 1e-5
 OCTAVES_PER_EXP = 4  # each squaring doubles the rounding error, so start afresh this often
 NEGLIGIBLE = 1e-18  # beside a sum of at least 1; anything smaller would turn into slow subnormals
-ONE_STEP = 2.0**-22  # of float32, and a little: what raises a number to the next larger one
-TRACED_STEPS = 12  # of Newton's method in a graph, which cannot stop by itself: ten reach float64
-FLAT = 1e-6  # a margin this small over uniform is all but uniform
-
-
-def chunks(logits: Logits) -> Iterator[slice]:
-    """Slices of rows small enough to stay in cache; all rows at once in a graph being traced."""
-    if torch.compiler.is_exporting():
-        return iter([slice(None)])
-    n, c = logits.shape
-    rows = max(1, CHUNK // c)
-    return (slice(start, min(start + rows, n)) for start in range(0, n, rows))
-
-
-def blocks(points: Features) -> Iterator[slice]:
-    """The same for rows that are compared with as many others as there may be."""
-    if torch.compiler.is_exporting():
-        return iter([slice(None)])
-    return (slice(start, start + BLOCK) for start in range(0, len(points), BLOCK))
-
-
-def top_probability(logits: Logits, inverse: PerSample) -> PerSample:
-    """Confidence after scaling each row's logits by its inverse temperature."""
-    parts = []
-    for rows in chunks(logits):
-        z = logits[rows]
-        gaps = (z - z.amax(-1, keepdim=True)) * inverse[rows, None].to(z.dtype)
-        parts.append(gaps.exp_().sum(-1, dtype=torch.float64).reciprocal())
-    return torch.cat(parts)
-
-
-def scaled_softmax(logits: Logits, inverse: PerSample) -> Logits:
-    """softmax(b z), row by row, in float64."""
-    gaps = (logits - logits.amax(-1, keepdim=True)).double()
-    return (gaps * inverse[:, None]).softmax(-1)
-
-
-def keep_class(probabilities: Logits, classes: Labels) -> Logits:
-    """Breaks ties in favour of the predicted class, by an amount that float32 can hold."""
-    single = probabilities.float()
-    lost = single.argmax(-1) != classes
-    if not torch.compiler.is_exporting() and not lost.any():
-        return probabilities
-    above = (single.amax(-1) * (1 + ONE_STEP)).to(probabilities.dtype)
-    raised = probabilities.scatter(1, classes[:, None], above[:, None])
-    raised = raised / raised.sum(-1, keepdim=True)
-    return torch.where(lost[:, None], raised, probabilities)
-
-
-def _exp(exponents: Tensor) -> Tensor:
-    """exp in place, with what cannot matter cut off."""
-    return exponents.clamp_min_(math.log(NEGLIGIBLE)).exp_()
-
-
-@dataclass(frozen=True)
-class Moments:
-    """log-sum-exp, mean and variance of the gaps z - max(z) under softmax(b z)."""
-
-    log_sum: PerSample
-    mean: PerSample
-    variance: PerSample
-
-
-def moments(logits: Logits, inverse: float) -> Moments:
-    """The moments of every row at one inverse temperature, without keeping an (n, c) array."""
-    parts = []
-    for rows in chunks(logits):
-        z = logits[rows]
-        gaps = z - z.amax(-1, keepdim=True)
-        e = _exp(gaps * inverse)
-        total = e.sum(-1).double()
-        e *= gaps
-        first = e.sum(-1).double() / total
-        second = torch.linalg.vecdot(e, gaps).double() / total
-        parts.append((total.log(), first, (second - first.square()).clamp_min(0)))
-    return Moments(*(torch.cat(column) for column in zip(*parts, strict=True)))
-
-
-def typical_spread(logits: Logits) -> float:
-    """How far the largest logit stands above its row's mean, on average: the scale of logits."""
-    return float((logits.amax(-1) - logits.mean(-1)).double().mean())
 
 
 @dataclass(frozen=True)
@@ -123,46 +40,23 @@ def top_two(logits: Logits) -> TopTwo:
     return TopTwo(two.values[:, 0], two.values[:, 1], logits.argmax(-1))
 
 
-def log_sum_others(z: Tensor, rest: TopTwo, inverse: Tensor) -> tuple[Tensor, Tensor]:
+def exp_negligible(exponents: Tensor) -> Tensor:
+    """exp in place, with what cannot matter beside a sum of at least 1 cut off."""
+    return exponents.clamp_min_(math.log(NEGLIGIBLE)).exp_()
+
+
+def log_sum_others(z: Tensor, leading: TopTwo, inverse: Tensor) -> tuple[Tensor, Tensor]:
     """L(b) and its derivative for one chunk, with one b a row."""
-    gaps = z - rest.second[:, None]
-    e = _exp(gaps * inverse[:, None]).scatter_(1, rest.where[:, None], 0)
+    gaps = z - leading.second[:, None]
+    e = exp_negligible(gaps * inverse[:, None]).scatter_(1, leading.where[:, None], 0)
     total = e.sum(-1)
-    gaps = gaps.scatter_(1, rest.where[:, None], 0)
+    gaps = gaps.scatter_(1, leading.where[:, None], 0)
     return total.log(), torch.linalg.vecdot(e, gaps) / total
 
 
-def inverse_temperature_for(logits: Logits, confidence: PerSample) -> PerSample:
-    """The inverse temperature at which softmax gives each row's class this confidence.
-
-    b g - L(b) is concave and increasing in b, so Newton's method from b = 0 never overshoots.
-    A confidence at or below 1 / c has no temperature: its row becomes all but uniform.
-    """
-    parts = []
-    for rows in chunks(logits):
-        z = logits[rows].double()
-        c = z.shape[1]
-        rest = top_two(z)
-        gap = rest.top - rest.second
-        wanted = torch.logit(confidence[rows].double().clamp(0.5 / c, 1 - 1e-13))
-        slope = (rest.top - z.mean(-1)) * c / (c - 1)  # at b = 0: top minus mean of the others
-        reach = slope.clamp_min(1e-300)
-        lowest, highest = FLAT / reach, 1e6 / reach
-        b = torch.zeros_like(gap)
-        miss = wanted + math.log(c - 1)
-        traced = torch.compiler.is_exporting()
-        for _ in range(TRACED_STEPS if traced else 100):
-            step = miss / slope.clamp_min(1e-300)
-            b_next = (b + step).clamp(lowest, highest)
-            done = not traced and bool(((b_next - b).abs() <= 1e-12 * b_next).all())
-            b = b_next
-            if done:
-                break
-            value, derivative = log_sum_others(z, rest, b)
-            miss = wanted - (b * gap - value)
-            slope = gap - derivative
-        parts.append(torch.where(rest.top - z.mean(-1) > 0, b, torch.ones_like(b)))
-    return torch.cat(parts)
+def log_sum(margin: Tensor) -> Tensor:
+    """log sum_j exp(b (z_j - z_top)) from the margin, the logit of the confidence."""
+    return functional.softplus(-margin, threshold=700)
 
 
 @dataclass(frozen=True)
@@ -190,16 +84,16 @@ def tabulate(logits: Logits, low: float, high: float) -> Table:
     values = logits.new_empty(n, count, 2)
     gap = logits.new_empty(n, dtype=torch.float64)
     per_node = math.log(2) / NODES_PER_OCTAVE
-    for rows in chunks(logits):
+    for rows in iterate_chunks(logits):
         z = logits[rows]
-        rest = top_two(z)
-        gap[rows] = (rest.top - rest.second).double()
-        gaps = z - rest.second[:, None]
+        leading = top_two(z)
+        gap[rows] = (leading.top - leading.second).double()
+        gaps = z - leading.second[:, None]
         for fraction in range(NODES_PER_OCTAVE):
             for octave, node in enumerate(range(fraction, count, NODES_PER_OCTAVE)):
                 b = 2 ** (start + node / NODES_PER_OCTAVE)
                 if octave % OCTAVES_PER_EXP == 0:
-                    e = _exp(gaps * b).scatter_(1, rest.where[:, None], 0)
+                    e = exp_negligible(gaps * b).scatter_(1, leading.where[:, None], 0)
                 else:
                     e *= e  # exp(2 b gap): a square is thirteen times cheaper than an exponential
                     e.clamp_min_(NEGLIGIBLE)
@@ -229,8 +123,3 @@ class _Hermite(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         (slope,) = ctx.saved_tensors
         return gradients[0] * slope, None
-
-
-def log_sum(margin: Tensor) -> Tensor:
-    """log sum_j exp(b (z_j - z_top)) from the logit of the confidence."""
-    return functional.softplus(-margin, threshold=700)

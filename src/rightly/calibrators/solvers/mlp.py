@@ -16,7 +16,7 @@ def draw_layers(
     device: torch.device,
     dtype: torch.dtype = torch.float64,
 ) -> list[Layer]:
-    """Layers between the given sizes, uniform within 1/sqrt(inputs) as torch draws a Linear."""
+    """Layers between these sizes, uniform within 1/sqrt(inputs) as torch draws a Linear."""
     layers = []
     for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True):
         bound = 1 / math.sqrt(inputs)
@@ -37,6 +37,7 @@ def run(
 
 
 def parameters(layers: Sequence[Layer]) -> list[Tensor]:
+    """Weights and biases of all layers, in order."""
     return [tensor for layer in layers for tensor in layer]
 
 
@@ -58,7 +59,7 @@ def unpack(name: str, tensors: Mapping[str, Tensor]) -> list[Layer]:
     return layers
 
 
-def standardisation(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and spread of each column; a constant column keeps its scale."""
-    spread = x.std(0, correction=0)
-    return x.mean(0), torch.where(spread > 1e-12, spread, torch.ones_like(spread))
+def compute_centre_scale(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of each column; 1 for the deviation of a constant column."""
+    scale = x.std(0, correction=0)
+    return x.mean(0), torch.where(scale > 1e-12, scale, torch.ones_like(scale))

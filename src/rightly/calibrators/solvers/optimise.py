@@ -14,22 +14,22 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from rightly.calibrators.solvers.mlp import Layer, draw_layers, parameters, run
-from rightly.tensor_shapes import Features, PerSampleBool
+from rightly.tensor_shapes import Features, Labels, PerSampleBool
 
 LossOf = Callable[[Tensor], Tensor]  # row numbers -> scalar
 NetworkLoss = Callable[[list[Layer]], Tensor]
 
 HELD_OUT = 0.2
-BLOCK = 5  # L-BFGS iterations between two looks at the held-out loss
+CHECK_EVERY = 5  # L-BFGS iterations: then the held-out loss is computed
 ITERATIONS = 200
-PATIENCE = 4  # looks without improvement
+PATIENCE = 4  # checks without improvement
 DECAYS = (0.3, 0.1, 0.03)  # strengths tried, as shares of the loss at the start
 RESTARTS = 2
 SUBSAMPLE = 5000  # samples on which networks compete; the winner goes on with all of them
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def single_threaded() -> Iterator[None]:
     """One thread inside, in torch and in SciPy's BLAS; as many as before afterwards."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -41,14 +41,27 @@ def one_thread() -> Iterator[None]:
 
 
 @contextmanager
-def repeatably() -> Iterator[None]:
-    """One thread, gradients on; both restored at the end."""
-    with one_thread(), torch.enable_grad():
+def deterministic() -> Iterator[None]:
+    """Training that repeats to the bit: one thread, gradients on; both restored at the end."""
+    with single_threaded(), torch.enable_grad():
         yield
 
 
-def split_rows(correct: PerSampleBool, seed: int, share: float = HELD_OUT) -> tuple[Tensor, Tensor]:
-    """Row numbers to train on and to hold out, right and wrong samples in the same shares."""
+def split_rows(
+    correct: PerSampleBool, seed: int, share: float = HELD_OUT, image: Labels | None = None
+) -> tuple[Tensor, Tensor]:
+    """Row numbers to train on and to hold out, right and wrong samples in the same shares.
+
+    Rows that share a number of `image` are not parted; the first of them stands for all.
+    """
+    if image is not None and len(image.unique()) < len(image):
+        group = image.unique(return_inverse=True)[1]
+        place = torch.arange(len(group), device=group.device)
+        first = torch.full_like(place[: int(group.max()) + 1], len(place))
+        first = first.scatter_reduce(0, group, place, "amin")
+        sides = split_rows(correct[first], seed, share)
+        fitted_on, judged = (torch.isin(group, side).nonzero().squeeze(-1) for side in sides)
+        return fitted_on, judged
     generator = torch.Generator().manual_seed(seed)
     train, held = [], []
     for side in (True, False):
@@ -68,49 +81,50 @@ def fit_network(
     hidden: Sequence[int],
     seed: int,
     decays: Sequence[float] = DECAYS,
+    image: Labels | None = None,
 ) -> list[Layer]:
-    """Train a network of one output; `loss_for(rows)` gives the loss of outputs for these rows.
+    """Trains a network of one output; `loss_for(rows)` gives the loss of outputs for these rows.
 
-    Networks differ in their random start and in how strongly their weights are held back; each is
-    early-stopped on a held-out fifth, which also picks the winner. The winner is then trained on
-    with all rows at its own strength. Outputs start near 0, where nothing saturates, and if no
-    network does better on the held-out rows than an output of 0, 0 it is.
+    Networks differ in their random start and in weight decay; each is stopped early on a held-out
+    fifth, which also picks the winner. The winner is then trained on with all rows at its own
+    decay. Outputs start near 0, where nothing saturates, and if no network does better on the
+    held-out rows than an output of 0, 0 it is.
     """
-    train, held = split_rows(correct, seed)
+    train, held = split_rows(correct, seed, image=image)
     generator = torch.Generator().manual_seed(seed)
-    first_look = train[torch.randperm(len(train), generator=generator)[:SUBSAMPLE].to(x.device)]
+    subset = train[torch.randperm(len(train), generator=generator)[:SUBSAMPLE].to(x.device)]
 
     def loss_on(rows: Tensor) -> NetworkLoss:
         inputs, loss_of = x[rows], loss_for(rows)
         return lambda layers: loss_of(run(layers, inputs).squeeze(-1))
 
-    with repeatably():
-        on_first_look, on_held = loss_on(first_look), loss_on(held)
-        starts = [_near_zero(x, hidden, generator) for _ in range(RESTARTS)]
-        nothing = [(weight * 0, bias * 0) for weight, bias in starts[0]]
-        scale = _value(on_first_look(nothing))
-        best, winner, strength = _value(on_held(nothing)), nothing, 0.0
+    with deterministic():
+        on_subset, on_held = loss_on(subset), loss_on(held)
+        starts = [_draw_near_zero(x, hidden, generator) for _ in range(RESTARTS)]
+        zero = [(weight * 0, bias * 0) for weight, bias in starts[0]]
+        scale = _value(on_subset(zero))
+        best, winner, strength = _value(on_held(zero)), zero, 0.0
         for decay in decays:
             for start in starts:
                 layers = [(weight.clone(), bias.clone()) for weight, bias in start]
-                found = lbfgs(layers, on_first_look, decay * scale, on_held)
-                if found < best:
-                    best, winner, strength = found, layers, decay * scale
+                reached = minimise_lbfgs(layers, on_subset, decay * scale, on_held)
+                if reached < best:
+                    best, winner, strength = reached, layers, decay * scale
         if strength:
             every = torch.cat([train, held])
-            lbfgs(winner, loss_on(every), strength * len(first_look) / len(every))
+            minimise_lbfgs(winner, loss_on(every), strength * len(subset) / len(every))
     return winner
 
 
-def _near_zero(x: Features, hidden: Sequence[int], generator: torch.Generator) -> list[Layer]:
+def _draw_near_zero(x: Features, hidden: Sequence[int], generator: torch.Generator) -> list[Layer]:
     *below, (weight, bias) = draw_layers([x.shape[1], *hidden, 1], generator, x.device)
     return [*below, (weight * 0.1, bias * 0)]
 
 
-def lbfgs(
+def minimise_lbfgs(
     layers: list[Layer], on_train: NetworkLoss, decay: float, on_held: NetworkLoss | None = None
 ) -> float:
-    """Minimise loss plus decay times the squared weights, in place; returns the loss reached.
+    """Minimises loss plus decay times the squared weights, in place; returns the loss reached.
 
     With a held-out loss, that is the one that counts: training stops when it no longer falls,
     and the best parameters are kept. (SciPy's, because torch's takes a second to import.)
@@ -118,56 +132,56 @@ def lbfgs(
     tensors = parameters(layers)
     for tensor in tensors:
         tensor.requires_grad_(True)
-    best, kept, waited, iterations = float("inf"), _flat(tensors), 0, 0
+    best, kept, waited, iterations = float("inf"), _flatten(tensors), 0, 0
 
     def value_and_slope(point: np.ndarray) -> tuple[float, np.ndarray]:
-        _put(tensors, point)
+        _assign(tensors, point)
         squares = torch.stack([weight.square().sum() for weight, _ in layers])
         value = on_train(layers) + decay * squares.sum()
-        return _value(value), _flat(torch.autograd.grad(value, tensors))
+        return _value(value), _flatten(torch.autograd.grad(value, tensors))
 
-    def look(point: np.ndarray) -> None:
+    def check_held_out(point: np.ndarray) -> None:
         nonlocal best, kept, waited, iterations
         iterations += 1
-        if on_held is None or iterations % BLOCK:
+        if on_held is None or iterations % CHECK_EVERY:
             return
-        _put(tensors, point)
-        judged = _value(on_held(layers))
-        waited = 0 if judged < best - 1e-7 else waited + 1
-        if judged < best:
-            best, kept = judged, point.copy()
+        _assign(tensors, point)
+        held_loss = _value(on_held(layers))
+        waited = 0 if held_loss < best - 1e-7 else waited + 1
+        if held_loss < best:
+            best, kept = held_loss, point.copy()
         if waited >= PATIENCE:
             raise StopIteration
 
-    found = minimize(
+    result = minimize(
         value_and_slope,
-        _flat(tensors),
+        _flatten(tensors),
         jac=True,
         method="L-BFGS-B",
-        callback=look,
+        callback=check_held_out,
         options={"maxiter": ITERATIONS, "maxcor": 20, "ftol": 1e-8, "gtol": 1e-6},
     )
-    _put(tensors, found.x)
-    judged = float(found.fun) if on_held is None else _value(on_held(layers))
-    if judged < best:
-        best, kept = judged, found.x
-    _put(tensors, kept)
+    _assign(tensors, result.x)
+    reached = float(result.fun) if on_held is None else _value(on_held(layers))
+    if reached < best:
+        best, kept = reached, result.x
+    _assign(tensors, kept)
     for tensor in tensors:
         tensor.requires_grad_(False)
     return best
 
 
-def _flat(tensors: Sequence[Tensor]) -> np.ndarray:
+def _flatten(tensors: Sequence[Tensor]) -> np.ndarray:
     return torch.cat([tensor.detach().flatten() for tensor in tensors]).cpu().numpy()
 
 
-def _put(tensors: Sequence[Tensor], point: np.ndarray) -> None:
+def _assign(tensors: Sequence[Tensor], point: np.ndarray) -> None:
     parts = torch.from_numpy(point).split([tensor.numel() for tensor in tensors])
     for tensor, part in zip(tensors, parts, strict=True):
         tensor.data.copy_(part.view_as(tensor))
 
 
-def adam(
+def minimise_adam(
     parameters: Sequence[Tensor],
     loss_of: LossOf,
     train: Tensor,
@@ -179,11 +193,11 @@ def adam(
     held_loss: Callable[[], float] | None = None,
     patience: int = 10,
 ) -> None:
-    """Adam over shuffled minibatches; with a held-out loss, keep the best epoch and stop early."""
+    """Adam over shuffled minibatches; with a held-out loss, stopped early at the best epoch."""
     for tensor in parameters:
         tensor.requires_grad_(True)
     optimizer = torch.optim.Adam(parameters, lr=learning_rate, foreach=False)
-    best, kept, waited = float("inf"), _copies(parameters), 0
+    best, kept, waited = float("inf"), _copy(parameters), 0
     for _ in range(epochs):
         order = torch.randperm(len(train), generator=generator).to(train.device)
         for rows in train[order].split(batch_size):
@@ -196,7 +210,7 @@ def adam(
             now = held_loss()
         waited = 0 if now < best else waited + 1
         if now < best:
-            best, kept = now, _copies(parameters)
+            best, kept = now, _copy(parameters)
         if waited >= patience:
             break
     if held_loss is not None:
@@ -209,7 +223,7 @@ def _value(loss: Tensor) -> float:
     return float(loss.detach())
 
 
-def _copies(parameters: Sequence[Tensor]) -> list[Tensor]:
+def _copy(parameters: Sequence[Tensor]) -> list[Tensor]:
     return [tensor.detach().clone() for tensor in parameters]
 
 

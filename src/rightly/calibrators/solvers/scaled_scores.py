@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rightly.calibrators.solvers.chunking import iterate_chunks
 from rightly.calibrators.solvers.margin_table import (
     Table,
     TopTwo,
-    chunks,
     log_sum,
     log_sum_others,
     tabulate,
@@ -32,27 +32,29 @@ class ExactMargins:
     """logit(confidence) by summing over all classes; `Table` has the same interface."""
 
     logits: Logits
-    rest: TopTwo
+    leading: TopTwo
 
     def margin(self, log_inverse: PerSample) -> PerSample:
         inverse = log_inverse.exp()
-        gap = (self.rest.top - self.rest.second).double()
-        return inverse * gap - _LogRest.apply(inverse, self.logits, self.rest)
+        gap = (self.leading.top - self.leading.second).double()
+        return inverse * gap - _LogSumOthers.apply(inverse, self.logits, self.leading)
 
     def take(self, rows: Tensor) -> "ExactMargins":
-        return ExactMargins(self.logits[rows], self.rest.take(rows))
+        return ExactMargins(self.logits[rows], self.leading.take(rows))
 
 
 Margins = Table | ExactMargins
 
 
-class _LogRest(torch.autograd.Function):
+class _LogSumOthers(torch.autograd.Function):
+    """L(b) of `margin_table`, chunk by chunk, so that no (n, c) array is kept."""
+
     @staticmethod
-    def forward(ctx: Any, inverse: Tensor, logits: Tensor, rest: TopTwo) -> Tensor:
+    def forward(ctx: Any, inverse: Tensor, logits: Tensor, leading: TopTwo) -> Tensor:
         values, slopes = [], []
-        for rows in chunks(logits):
+        for rows in iterate_chunks(logits):
             b = inverse[rows].to(logits.dtype)
-            value, slope = log_sum_others(logits[rows], rest.take(rows), b)
+            value, slope = log_sum_others(logits[rows], leading.take(rows), b)
             values.append(value.double())
             slopes.append(slope.double())
         ctx.save_for_backward(torch.cat(slopes))
@@ -71,7 +73,7 @@ class _MeanSoftmax(torch.autograd.Function):
     def forward(ctx: Any, inverse: Tensor, logits: Tensor) -> Tensor:
         ctx.save_for_backward(inverse, logits)
         total = torch.zeros(logits.shape[1], dtype=torch.float64, device=logits.device)
-        for rows in chunks(logits):
+        for rows in iterate_chunks(logits):
             scaled = logits[rows] * inverse[rows, None].to(logits.dtype)
             total += scaled.softmax(-1).sum(0)
         return total / len(logits)
@@ -81,7 +83,7 @@ class _MeanSoftmax(torch.autograd.Function):
         inverse, logits = ctx.saved_tensors
         per_class = gradients[0].to(logits.dtype)
         parts = []
-        for rows in chunks(logits):
+        for rows in iterate_chunks(logits):
             z = logits[rows]
             p = (z * inverse[rows, None].to(z.dtype)).softmax(-1)
             pz = p * z
@@ -90,7 +92,7 @@ class _MeanSoftmax(torch.autograd.Function):
 
 
 @dataclass(frozen=True)
-class Calibrating:
+class CalibrationData:
     """Calibration data in the form that training reads over and over."""
 
     logits: Logits
@@ -100,23 +102,23 @@ class Calibrating:
     margins: Margins
 
     @classmethod
-    def of(cls, logits: Logits, labels: Labels, low: float, high: float) -> "Calibrating":
+    def of(cls, logits: Logits, labels: Labels, low: float, high: float) -> "CalibrationData":
         """Prepared for inverse temperatures from low to high."""
-        rest = top_two(logits)
+        leading = top_two(logits)
         true = logits.gather(-1, labels[:, None]).squeeze(-1)
-        margins: Margins = ExactMargins(logits, rest)
+        margins: Margins = ExactMargins(logits, leading)
         if logits.shape[1] > FEW_CLASSES:
             margins = tabulate(logits, low, 2 * high)  # squared_norm looks at twice b
-        return cls(logits, labels, rest.where == labels, (rest.top - true).double(), margins)
+        return cls(logits, labels, leading.where == labels, (leading.top - true).double(), margins)
 
-    def exactly(self) -> "Calibrating":
+    def with_exact_margins(self) -> "CalibrationData":
         """The same data with sums over all classes instead of a table."""
         exact = ExactMargins(self.logits, top_two(self.logits))
-        return Calibrating(self.logits, self.labels, self.correct, self.below_top, exact)
+        return CalibrationData(self.logits, self.labels, self.correct, self.below_top, exact)
 
-    def take(self, rows: Tensor) -> "Calibrating":
-        """Some rows of the data."""
-        return Calibrating(
+    def take(self, rows: Tensor) -> "CalibrationData":
+        """The same for a subset of the rows."""
+        return CalibrationData(
             self.logits[rows],
             self.labels[rows],
             self.correct[rows],
@@ -130,9 +132,9 @@ class Calibrating:
 
 @dataclass(frozen=True)
 class ScaledScores(Scores):
-    """The scores of all rows at given inverse temperatures (`rightly.losses.Scores`)."""
+    """The scores of all rows, each at its inverse temperature (`rightly.losses.Scores`)."""
 
-    data: Calibrating
+    data: CalibrationData
     log_inverse: PerSample
 
     @cached_property

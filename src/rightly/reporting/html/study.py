@@ -16,7 +16,7 @@ from rightly.datasets import ImageDataset, UnreadableImage, open_images
 from rightly.evaluation.data_sets import name_shift
 from rightly.evaluation.measurement import BeforeAfter
 from rightly.evaluation.results import Bootstrap, Result
-from rightly.predictions.parquet import image_names
+from rightly.predictions.parquet import read_image_names
 from rightly.reporting.evaluation_table import Evaluation
 from rightly.shapes import Confidence, Correct, TrueClasses
 
@@ -122,7 +122,7 @@ class Pictures:
         names: dict[str, Sequence[str]] = {}
         for test, source in tests.items():
             if isinstance(source, str | os.PathLike) and Path(source).is_dir():
-                of_rows, shift, shift_names = image_names(Path(source))
+                of_rows, shift, shift_names = read_image_names(Path(source))
                 for value in np.unique(shift).tolist():
                     title = name_shift(test, value, shift_names)
                     names[title] = [of_rows[i] for i in np.flatnonzero(shift == value)]

@@ -7,42 +7,38 @@ import torch.nn.functional as F  # noqa: N812
 from jaxtyping import Float
 from torch import Tensor
 
-from rightly.transforms.image_tensors import Images, as_images, fields, precise, uniforms
-from rightly.transforms.shifts.severities import strength
-from rightly.transforms.shifts.warps import displaced
+from rightly.transforms.image_tensors import Images, draw_fields, draw_uniforms, promote, to_images
+from rightly.transforms.shifts.warps import displace
 
 
-def gaussian_blur(images: Images, severity: int, seed: int = 0) -> Images:
+def gaussian_blur(images: Images, deviation: float, seed: int = 0) -> Images:
     """A Gaussian blur, the border repeated outwards, cut at 4 standard deviations as published."""
-    (deviation,) = strength("gaussian_blur", images, severity)
-    values = precise(images)
+    values = promote(images)
     radius = int(4 * deviation + 0.5)
-    bell = gaussian(radius, deviation).to(values).expand(3, 1, -1)
+    bell = gaussian_kernel(radius, deviation).to(values).expand(3, 1, -1)
     values = F.pad(values, (radius,) * 4, mode="replicate")
     values = F.conv2d(values, bell[:, :, :, None], groups=3)
-    return as_images(F.conv2d(values, bell[:, :, None, :], groups=3), images)
+    return to_images(F.conv2d(values, bell[:, :, None, :], groups=3), images)
 
 
-def defocus_blur(images: Images, severity: int, seed: int = 0) -> Images:
+def defocus_blur(images: Images, radius: float, edge: float, seed: int = 0) -> Images:
     """Each point spread over a disc, as by a lens out of focus."""
-    radius, edge = strength("defocus_blur", images, severity)
-    values = precise(images)
-    kernel = disc(radius, edge).to(values)
+    values = promote(images)
+    kernel = disc_kernel(radius, edge).to(values)
     values = F.pad(values, (kernel.shape[0] // 2,) * 4, mode="reflect")
-    return as_images(F.conv2d(values, kernel.expand(3, 1, -1, -1), groups=3), images)
+    return to_images(F.conv2d(values, kernel.expand(3, 1, -1, -1), groups=3), images)
 
 
-def motion_blur(images: Images, severity: int, seed: int = 0) -> Images:
+def motion_blur(images: Images, radius: float, deviation: float, seed: int = 0) -> Images:
     """A smear that fades along one direction, within 45 degrees of level, drawn for each image.
 
     Like ImageMagick's, which the published sets use: half a bell over 2 radius + 1 whole pixels.
     """
-    radius, deviation = strength("motion_blur", images, severity)
     length = 2 * int(radius) + 1
-    fade = gaussian(length - 1, deviation)[length - 1 :]
+    fade = gaussian_kernel(length - 1, deviation)[length - 1 :]
     weights = (fade / fade.sum()).tolist()
-    angles = (uniforms(images, 1, seed)[:, 0] - 0.5) * (math.pi / 2)
-    values = precise(images)
+    angles = (draw_uniforms(images, 1, seed)[:, 0] - 0.5) * (math.pi / 2)
+    values = promote(images)
     h, w = values.shape[2:]
     padded = F.pad(values, (0, length, length, length), mode="replicate")
     smeared = torch.zeros_like(values)
@@ -51,25 +47,24 @@ def motion_blur(images: Images, severity: int, seed: int = 0) -> Images:
             right = round(step * math.cos(angle))
             down = length + round(step * math.sin(angle))
             result.add_(image[:, down : down + h, right : right + w], alpha=weight)
-    return as_images(smeared, images)
+    return to_images(smeared, images)
 
 
-def glass(images: Images, severity: int, seed: int = 0) -> Images:
+def glass(images: Images, reach: float, seed: int = 0) -> Images:
     """Every pixel shows a place nearby, drawn for each, as through frosted glass."""
-    (reach,) = strength("glass", images, severity)
-    return displaced(images, reach * (2 * fields(images, (2, *images.shape[2:]), seed) - 1))
+    return displace(images, reach * (2 * draw_fields(images, (2, *images.shape[2:]), seed) - 1))
 
 
-def gaussian(radius: int, deviation: float) -> Float[Tensor, " k"]:
+def gaussian_kernel(radius: int, deviation: float) -> Float[Tensor, " k"]:
     """A bell over whole pixels that sums to 1."""
     places = torch.arange(-radius, radius + 1, dtype=torch.float64)
     bell = (-0.5 * (places / deviation) ** 2).exp()
     return bell / bell.sum()
 
 
-def disc(radius: float, edge: float) -> Float[Tensor, "k k"]:
+def disc_kernel(radius: float, edge: float) -> Float[Tensor, "k k"]:
     """A disc that sums to 1, its edge softened by a small Gaussian against staircases."""
-    softening = gaussian(1 if radius <= 8 else 2, edge)  # 3 or 5 pixels wide, as published
+    softening = gaussian_kernel(1 if radius <= 8 else 2, edge)  # 3 or 5 pixels wide, as published
     side = math.floor(radius)
     places = torch.arange(-side, side + 1, dtype=torch.float64)
     flat = (places[:, None] ** 2 + places**2 <= radius**2).double()

@@ -8,47 +8,43 @@ import torch.nn.functional as F  # noqa: N812
 from jaxtyping import Float
 from torch import Tensor
 
-from rightly.transforms.image_tensors import Images, as_images, precise
-from rightly.transforms.shifts.severities import strength
+from rightly.transforms.image_tensors import Images, promote, to_images
 
 
-def pixelate(images: Images, severity: int, seed: int = 0) -> Images:
+def pixelate(images: Images, kept: float, seed: int = 0) -> Images:
     """The images reduced to fewer pixels and enlarged again, both with Pillow's box filter."""
-    (kept,) = strength("pixelate", images, severity)
-    values = precise(images)
-    rows, columns = (boxes(side, int(side * kept)).to(values) for side in images.shape[2:])
-    return as_images(rows @ values @ columns.T, images)
+    values = promote(images)
+    rows, columns = (box_matrix(side, int(side * kept)).to(values) for side in images.shape[2:])
+    return to_images(rows @ values @ columns.T, images)
 
 
-def jpeg(images: Images, severity: int, seed: int = 0) -> Images:
+def jpeg(images: Images, quality: float, seed: int = 0) -> Images:
     """The images written as JPEG and read again, by Pillow."""
     from PIL import Image  # optional: only this shift needs it
 
-    (quality,) = strength("jpeg", images, severity)
-    pixels = (precise(images) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
+    pixels = (promote(images) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
     read = np.empty_like(pixels)
     for one, result in zip(pixels, read, strict=True):
         file = BytesIO()
         Image.fromarray(one).save(file, "JPEG", quality=int(quality))
         result[:] = np.asarray(Image.open(file))
     values = torch.from_numpy(read).to(images.device).permute(0, 3, 1, 2)
-    return as_images(values.to(precise(images).dtype) / 255, images)
+    return to_images(values.to(promote(images).dtype) / 255, images)
 
 
-def sketch(images: Images, severity: int, seed: int = 0) -> Images:
+def sketch(images: Images, drawn: float, seed: int = 0) -> Images:
     """The images blended with a drawing: dark lines on white where brightness changes (Sobel)."""
-    (drawn,) = strength("sketch", images, severity)
-    values = precise(images)
+    values = promote(images)
     grey = values.mean(1, keepdim=True)
     slope = values.new_tensor([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]]) / 8
     slopes = torch.stack([slope, slope.T])[:, None]
     lines = F.conv2d(F.pad(grey, (1, 1, 1, 1), mode="reflect"), slopes).norm(dim=1, keepdim=True)
     # The hardest edge becomes black; below a slope of 0.02 a pixel there is no edge to bring out.
     drawing = 1 - lines / lines.amax((2, 3), keepdim=True).clamp(min=0.02)
-    return as_images(values + drawn * (drawing - values), images)
+    return to_images(values + drawn * (drawing - values), images)
 
 
-def boxes(side: int, fewer: int) -> Float[Tensor, "{side} {side}"]:
+def box_matrix(side: int, fewer: int) -> Float[Tensor, "{side} {side}"]:
     """The matrix that gives each of `side` pixels the mean of its box, of which there are `fewer`.
 
     Pillow's box filter takes whole pixels, those whose middle lies in the box. Its arithmetic is

@@ -1,0 +1,1 @@
+"""Measurements of Rightly: the paper's experiments, speed, and its own calibrator."""

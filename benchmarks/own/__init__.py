@@ -1,0 +1,1 @@
+"""Rightly's own calibrator (correctness_logistic) against its targets."""

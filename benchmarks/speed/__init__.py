@@ -1,0 +1,1 @@
+"""Time, memory and size, as ratios inside one run because the machines are shared."""

@@ -1,0 +1,43 @@
+"""`rightly card`: a model card."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rightly.atomic_write import write_atomically
+from rightly.cli.console import print_line
+from rightly.cli.inputs import OnIfAny
+
+EXAMPLE = "rightly card model.onnx --calibrator cal.safetensors --on test.npz"
+
+
+def run(
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", help="A .onnx or .pt2 file, a calibrator, or a folder."),
+    ],
+    on: OnIfAny = None,
+    calibrator: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The calibrator of an exported file, for --on."),
+    ] = None,
+    block: Annotated[
+        bool, typer.Option("--block", help="Only the block, without the Hub's header.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write.", show_default="printed")
+    ] = None,
+) -> None:
+    """Write a model card: calibration, threshold and cost."""
+    from rightly.cli._legacy_card import describe_calibrator, measure_calibrator, pick_calibrator
+    from rightly.deployment.model_card import block_of, card_of
+
+    identity = describe_calibrator(model)
+    measured = measure_calibrator(pick_calibrator(model, calibrator), on) if on else []
+    text = (block_of if block else card_of)(identity, measured)
+    if out is None:
+        print_line(text)
+        return
+    write_atomically(out, lambda part: part.write_text(text))
+    print_line(f"the card is in {out}")

@@ -1,0 +1,145 @@
+"""`rightly fit`: one calibrator, fitted for use."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from rightly.cli.console import make_table, print_line, print_table, show_status
+from rightly.cli.inputs import Cal, Views, read_data_set, split_names
+
+if TYPE_CHECKING:
+    from rightly.evaluation.method_selection import Choice
+    from rightly.predictions import Predictions
+    from rightly.tensor_shapes import Labels
+
+EXAMPLE = "rightly fit cal.npz --out cal.safetensors"
+
+
+def run(
+    cal: Cal,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write (.safetensors).")],
+    method: Annotated[
+        str, typer.Option(help="A name (rightly methods lists them), or auto.")
+    ] = "rightly",
+    views: Views = None,
+    seed: Annotated[int, typer.Option(help="Of a fit that draws at random.")] = 0,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="Accept predictions at least this confident.", show_default="none"),
+    ] = None,
+    accuracy: Annotated[
+        float | None,
+        typer.Option(
+            help="Accept from the lowest threshold whose accepted samples reach this accuracy.",
+            show_default="none",
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            help="Mean forward passes per image: views are run only where they pay.",
+            show_default="all views",
+        ),
+    ] = None,
+    expected_shift: Annotated[
+        float | None,
+        typer.Option(
+            help="How much shift to expect, 0 to 1 (for rightly and auto).", show_default="0.5"
+        ),
+    ] = None,
+    neighbours: Annotated[
+        int | None,
+        typer.Option(
+            help="Calibration samples whose features are kept, for distances (for rightly).",
+            show_default="none",
+        ),
+    ] = None,
+) -> None:
+    """Fit one calibrator and save it."""
+    from rightly.calibrators import CALIBRATORS
+    from rightly.fitting import fit
+    from rightly.predictions import read_source
+
+    predictions, labels = read_data_set(cal, split_names(views))
+    options = {"expected_shift": expected_shift, "neighbours": neighbours}
+    if method != "auto":
+        for name, value in options.items():
+            if value is not None and not CALIBRATORS.find(method).takes(name):
+                option = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{option} is for --method rightly, got --method {method}")
+    else:
+        method = _select_method(predictions, labels, expected_shift)
+    options["seed"] = seed
+    arguments: dict[str, Any] = {
+        name: value for name, value in options.items() if value is not None and CALIBRATORS.find(method).takes(name)
+    }
+    with show_status(f"fitting {method} on {len(predictions)} predictions"):
+        fitted = fit(
+            method,
+            predictions,
+            labels,
+            threshold=threshold,
+            accuracy=accuracy,
+            source=read_source(cal),
+            budget=budget,
+            choose_views=views is None,
+            **arguments,
+        )
+    fitted.save(out)
+    plain = int(predictions.unshifted().sum())
+    shifted = len(predictions) - plain if fitted.calibrator.uses_shifted_rows else 0
+    print_line(
+        f"{method}, fitted on {plain} predictions of {predictions.class_count} classes"
+        f"{f' and {shifted} of shifted images' if shifted else ''}, is in {out}"
+    )
+    _describe_use(fitted.record, fitted.view_names)
+
+
+def _select_method(
+    predictions: "Predictions", labels: "Labels", expected_shift: float | None
+) -> str:
+    from rightly.evaluation.method_selection import EXPECTED_SHIFT, choose
+
+    with show_status("comparing methods") as update:
+        choice = choose(
+            predictions,
+            labels,
+            expected_shift=EXPECTED_SHIFT if expected_shift is None else expected_shift,
+            announce=lambda name: update(f"comparing: {name}"),
+        )
+    print_table(_make_table(choice))
+    print_line(f"{choice.reason}.\n")
+    return choice.method
+
+
+def _make_table(choice: "Choice") -> Table:
+    shifted = any(candidate.shifted is not None for candidate in choice.judged)
+    under_shift = ("under shift ↓",) if shifted else ()
+    table = make_table("simplest first", "brier ↓", *under_shift, "above the best", "±")
+    for one in choice.judged:
+        losses = [one.unshifted, *([one.shifted] if one.shifted is not None else [])]
+        values = [*losses, one.excess, one.error]
+        style = "bold" if one.method == choice.method else ""
+        table.add_row(one.method, *(f"{100 * value:.3f}" for value in values), style=style)
+    return table
+
+
+def _describe_use(record: Mapping[str, Any], views: Sequence[str]) -> None:
+    """Says when the calibrator accepts, and what its views cost."""
+    at = record["threshold"]
+    if at is not None:
+        text = f"accepts confidence from {at['threshold']:.4f}: "
+        if at["accepted"]:
+            text += (
+                f"{at['coverage']:.1%} of the calibration samples, {at['accuracy']:.2%} right "
+                f"(95 % interval {at['accuracy_low']:.2%} to {at['accuracy_high']:.2%})"
+            )
+        else:
+            text += "none of the calibration samples"
+        print_line(text)
+    if record["passes"] > 1:
+        passes = f"{record['passes']:.2f} forward passes per image"
+        print_line(f"{passes}, over the views {', '.join(views)}")

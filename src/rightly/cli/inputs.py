@@ -1,0 +1,155 @@
+"""What commands take: options that several share, and from paths and names to data sets."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rightly.classifiers import Preprocessing
+    from rightly.predictions import Predictions
+    from rightly.tensor_shapes import Labels
+
+DATA_SET = ".npz, or a folder that collect wrote"
+
+Cal = Annotated[
+    Path,
+    typer.Argument(metavar="CAL", help=f"Calibration predictions with labels: {DATA_SET}."),
+]
+CalibratorFile = Annotated[
+    Path, typer.Argument(metavar="CALIBRATOR", help="A saved calibrator (.safetensors).")
+]
+On = Annotated[
+    list[str],
+    typer.Option("--on", metavar="[NAME=]FILE", help=f"Test set ({DATA_SET}); repeatable."),
+]
+OnIfAny = Annotated[
+    list[str] | None,
+    typer.Option("--on", metavar="[NAME=]FILE", help=f"Test set ({DATA_SET}); repeatable."),
+]
+Views = Annotated[
+    str | None,
+    typer.Option("--views", help="Use only these views, in this order.", show_default="all"),
+]
+Metrics = Annotated[
+    str | None,
+    typer.Option(
+        "--metrics", help="all, or names joined by commas.", show_default="ece,brier,ks,auroc"
+    ),
+]
+Methods = Annotated[
+    str | None,
+    typer.Option(
+        "--methods",
+        help="all, or names joined by commas (rightly methods lists them).",
+        show_default="baselines, the paper's and Rightly's own",
+    ),
+]
+Json = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Also write the values here.")
+]
+Intervals = Annotated[
+    bool,
+    typer.Option("--intervals/--no-intervals", help="Report 95 % intervals and paired tests."),
+]
+Resamples = Annotated[
+    int | None,
+    typer.Option(
+        "--resamples",
+        help="Bootstrap resamples of each test set.",
+        show_default="1000, or more where many tests ask for it",
+    ),
+]
+FitSeed = Annotated[int, typer.Option("--fit-seed", help="Of fits that draw at random.")]
+BootstrapSeed = Annotated[int, typer.Option("--bootstrap-seed", help="Of the resamples.")]
+
+Size = Annotated[
+    int | None, typer.Option("--size", help="Side of the square image the model takes.")
+]
+Resize = Annotated[
+    int | None, typer.Option("--resize", help="Shorter side before the centre is cut out.")
+]
+Interpolation = Annotated[str, typer.Option("--interpolation", help="How images are resized.")]
+Mean = Annotated[
+    str | None,
+    typer.Option("--mean", metavar="R,G,B", help="Subtracted from images in [0, 1]."),
+]
+Std = Annotated[
+    str | None, typer.Option("--std", metavar="R,G,B", help="Divides images in [0, 1].")
+]
+
+
+def split_names(joined: str | None) -> list[str]:
+    """The names in text that joins them by commas."""
+    return [name.strip() for name in (joined or "").split(",") if name.strip()]
+
+
+def split_numbers(joined: str, option: str) -> list[float]:
+    """The numbers in text that joins them by commas."""
+    try:
+        return [float(text) for text in split_names(joined)]
+    except ValueError:
+        raise ValueError(f"{option} must be numbers joined by commas, got {joined!r}") from None
+
+
+def split_test_set(item: str) -> tuple[str, Path]:
+    """Name and path of an argument [NAME=]FILE; without a name, the file's own."""
+    name, _, path = item.rpartition("=")
+    return name or Path(path).stem, Path(path)
+
+
+def read_data_set(path: Path, views: Sequence[str] = ()) -> "tuple[Predictions, Labels]":
+    """Predictions with labels, of these views only where some are named."""
+    from rightly.predictions import load
+
+    predictions, labels = load(path)
+    if views and predictions.view_names != tuple(views):
+        predictions = predictions.with_views(list(views))
+    if labels is None:
+        raise ValueError(f"{path} must hold labels to fit or measure with, but it has none")
+    return predictions, labels
+
+
+def read_test_sets(
+    items: Sequence[str], views: Sequence[str] = ()
+) -> "dict[str, tuple[Predictions, Labels]]":
+    """The test sets of arguments [NAME=]FILE; a file with shifted rows makes several."""
+    from rightly.evaluation.measurement import split_by_shift
+
+    tests: dict[str, tuple[Predictions, Labels]] = {}
+    for item in items:
+        name, path = split_test_set(item)
+        for title, test in split_by_shift(name, *read_data_set(path, views)).items():
+            if title in tests:
+                raise ValueError(
+                    f"--on needs a different name for each test set, got {title!r} twice: "
+                    "write --on NAME=FILE"
+                )
+            tests[title] = test
+    return tests
+
+
+def make_preprocessing(
+    size: int | None, resize: int | None, interpolation: str, mean: str | None, std: str | None
+) -> "Preprocessing | None":
+    """What the options say about preprocessing; None leaves it to the model's own config."""
+    options: dict[str, Any] = {
+        "size": (size, size) if size else None,
+        "resize": resize,
+        "mean": None if mean is None else _three_numbers(mean, "--mean"),
+        "std": None if std is None else _three_numbers(std, "--std"),
+    }
+    options = {name: value for name, value in options.items() if value}
+    if not options:
+        return None
+    from rightly.classifiers import Preprocessing
+
+    return Preprocessing(**options, interpolation=interpolation)
+
+
+def _three_numbers(text: str, option: str) -> tuple[float, float, float]:
+    numbers = split_numbers(text, option)
+    if len(numbers) != 3:
+        raise ValueError(f"{option} must be three numbers joined by commas, got {text!r}")
+    return numbers[0], numbers[1], numbers[2]

@@ -1,0 +1,122 @@
+"""`rightly predict`: class and confidence of pictures."""
+
+import json as jsons
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from rightly.cli.console import make_table, print_table, show_progress, write_json
+
+if TYPE_CHECKING:
+    from rightly.deployment import Verdicts
+    from rightly.deployment.runtime import Deployed
+
+EXAMPLE = "rightly predict model.onnx photo.jpg folder --jsonl"
+
+
+def run(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="What export wrote (.onnx or .pt2).")
+    ],
+    pictures: Annotated[
+        list[Path], typer.Argument(metavar="PICTURE...", help="Pictures, and folders of them.")
+    ],
+    jsonl: Annotated[
+        bool,
+        typer.Option("--jsonl", help="Print JSON lines, one object a picture, instead of a table."),
+    ] = False,
+    json: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write all of them here.")
+    ] = None,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", "-b", min=1, help="Pictures run at once.")
+    ] = 32,
+) -> None:
+    """Predict class and confidence of pictures."""
+    from rightly.deployment.runtime import open_deployed
+
+    deployed = open_deployed(model)
+    files = [file for path in pictures for file in list_pictures(path)]
+    unreadable: list[str] = []
+    rows: list[dict[str, Any]] = []
+    with show_progress(len(files), "predicting") as advance:
+        for start in range(0, len(files), batch_size):
+            batch = files[start : start + batch_size]
+            new = _predict(deployed, batch, unreadable)
+            if jsonl:
+                for row in new:
+                    typer.echo(jsons.dumps(row))
+            rows += new
+            advance(len(batch))
+    if not jsonl:
+        print_table(_make_table(rows, deployed.threshold))
+    if json:
+        write_json(json, "rightly-predictions", {"model": str(model), "rows": rows})
+    if unreadable:
+        raise ValueError(f"{len(unreadable)} of {len(files)} pictures: {'; '.join(unreadable)}")
+
+
+def list_pictures(path: Path) -> list[Path]:
+    """A picture, or those of a folder and the folders in it."""
+    from rightly.datasets.class_folders import list_images
+
+    if path.is_dir():
+        files = [path / name for name in list_images(path)[0]]
+        if not files:
+            raise ValueError(f"{path} holds no pictures")
+        return files
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no picture {path}")
+    return [path]
+
+
+def _predict(
+    model: "Deployed", files: Sequence[Path], unreadable: list[str]
+) -> list[dict[str, Any]]:
+    import numpy as np
+
+    from rightly.datasets import UnreadableImage
+    from rightly.datasets.decoding import ImageFiles
+
+    decoded: list[tuple[Path, np.ndarray]] = []
+    for file in files:
+        try:
+            picture = ImageFiles(file.parent, [file.name])(0)
+        except UnreadableImage as error:
+            unreadable.append(str(error))
+            continue
+        decoded.append((file, model.preprocessing.pixels(picture)))
+    if not decoded:
+        return []
+    outputs = model.predict(np.stack([pixels for _, pixels in decoded]))
+    return [_as_row(model, outputs, i, str(file)) for i, (file, _) in enumerate(decoded)]
+
+
+def _as_row(model: "Deployed", outputs: "Verdicts", i: int, file: str) -> dict[str, Any]:
+    """The outputs for one picture, as plain values."""
+    number = int(outputs.classes[i])
+    names = model.class_names
+    return {
+        "file": file,
+        "class": number,
+        "name": None if names is None else names[number],
+        "confidence": float(outputs.confidence[i]),
+        "raw_confidence": float(outputs.raw_confidence[i]),
+        "accept": None if outputs.accept is None else bool(outputs.accept[i]),
+    }
+
+
+def _make_table(rows: Sequence[dict[str, Any]], threshold: float | None) -> Table:
+    table = make_table("picture", "class", "confidence", "uncalibrated", text=2)
+    if threshold is not None:
+        table.add_column(f"accept (from {threshold:.3f})", no_wrap=True)
+    for row in rows:
+        cells = [row["file"], row["name"] or str(row["class"])]
+        cells += [f"{row['confidence']:.3f}", f"{row['raw_confidence']:.3f}"]
+        if threshold is not None:
+            cells.append("yes" if row["accept"] else "no")
+        table.add_row(*cells)
+    return table

@@ -1,0 +1,92 @@
+"""`rightly serve`: a web page and an API."""
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rightly.cli.console import ERR, print_line
+
+if TYPE_CHECKING:
+    from rightly.deployment.runtime import Deployed
+
+EXAMPLE = "rightly serve model.onnx --port 8080"
+OPTIONS = {
+    "the limit body_bytes": "--max-body-mb",
+    "the limit pixels": "--max-pixels",
+    "the limit on pixels": "--max-pixels",
+    "the limit images": "--max-images",
+    "the limit batch": "--max-batch",
+    "the limit wait_s": "--max-wait-ms",
+    "the limit timeout_s": "--timeout-s",
+    "the limit queue": "--queue",
+    "the queue": "--queue",
+}
+
+
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What export wrote (.onnx).")],
+    host: Annotated[str, typer.Option(help="0.0.0.0 is everywhere.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8000,
+    max_body_mb: Annotated[float, typer.Option(help="Of a request.")] = 20.0,
+    max_pixels: Annotated[int, typer.Option(help="Of an image.")] = 50_000_000,
+    max_images: Annotated[int, typer.Option(help="In a request.")] = 32,
+    max_batch: Annotated[int, typer.Option(help="Images run at once.")] = 32,
+    max_wait_ms: Annotated[float, typer.Option(help="That an image waits for others.")] = 5.0,
+    timeout_s: Annotated[float, typer.Option(help="For a request.")] = 30.0,
+    queue: Annotated[int, typer.Option(help="Images that may wait.")] = 256,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ORIGIN",
+            help="Pages of this origin may call the API, as https://example.org; repeatable.",
+            show_default="none",
+        ),
+    ] = None,
+) -> None:
+    """Serve an exported file: a web page and an API."""
+    try:
+        from rightly.serving import Limits, listen, make_app
+        from rightly.serving import run as run_server
+        from rightly.serving.server import address
+    except ImportError as error:
+        raise ImportError(f"serve needs more: pip install 'rightly[serve]' ({error})") from error
+    from rightly.deployment.runtime import open_deployed
+
+    try:
+        limits = Limits(
+            body_bytes=int(max_body_mb * 1e6),
+            pixels=max_pixels,
+            images=max_images,
+            batch=max_batch,
+            wait_s=max_wait_ms / 1000,
+            timeout_s=timeout_s,
+            queue=queue,
+        )
+    except ValueError as error:
+        raise ValueError(_name_options(str(error))) from error
+    model = open_deployed(file)
+    app = make_app(model, limits, allow_origin or [])
+    with listen(host, port) as listening:
+        where = address(listening)
+        print_line(f"serving {file}: {_describe(model)}")
+        print_line(f"listening on {where} (docs: {where}/docs)")
+        # Pillow warns of what clients send, in words that they choose: nothing for a log.
+        warnings.filterwarnings("ignore", module=r"PIL\.")
+        run_server(app, listening, limits.timeout_s)
+    ERR.print("stopped")
+
+
+def _describe(model: "Deployed") -> str:
+    identity = model.identity
+    classifier = (identity.get("classifier") or {}).get("name") or "an unnamed classifier"
+    threshold = "no threshold" if model.threshold is None else f"threshold {model.threshold:.4g}"
+    return f"{identity['method']} on {classifier}, {identity['class_count']} classes, {threshold}"
+
+
+def _name_options(message: str) -> str:
+    for limit, option in OPTIONS.items():
+        if message.startswith(f"{limit} must"):
+            return option + message.removeprefix(limit)
+    return message

@@ -1,0 +1,116 @@
+"""Predictions of one classifier joined row after row, with their images told apart."""
+
+from collections.abc import Sequence
+from uuid import uuid4
+
+import torch
+from torch import Tensor
+
+from rightly.predictions.predictions import Predictions
+from rightly.predictions.validation import derive_images
+from rightly.tensor_shapes import Labels
+
+
+def concatenate(parts: Sequence[Predictions]) -> Predictions:
+    """Joins predictions of one classifier, row after row.
+
+    Images of different files get new numbers; parts of one file, and parts that the caller
+    numbered, keep theirs.
+    """
+    shift_names = _check_parts(parts)
+    first = parts[0]
+
+    def join(name: str) -> Tensor | None:
+        if getattr(first, name) is None:
+            return None
+        return torch.cat([getattr(part, name) for part in parts])
+
+    shift = None
+    if any(part.shift is not None for part in parts):
+        shift = torch.cat(
+            [torch.zeros_like(part.classes) if part.shift is None else part.shift for part in parts]
+        )
+    whole = Predictions(
+        torch.cat([part.logits for part in parts]),
+        join("view_logits"),
+        join("features"),
+        first.view_names or None,
+        first.class_names,
+        shift,
+        shift_names,
+    )
+    image, origin = _join_images(parts, shift)
+    return whole._replace(image=image, _origin=origin)
+
+
+def _check_parts(parts: Sequence[Predictions]) -> tuple[str, ...]:
+    """The names of all shifts, of parts that fit together."""
+    if not parts:
+        raise ValueError("concatenate needs at least one Predictions, got none")
+    first = parts[0]
+    for part in parts[1:]:
+        for name in ("class_count", "view_names", "class_names"):
+            if getattr(part, name) != getattr(first, name):
+                raise ValueError(
+                    f"all parts must have the same {name}: "
+                    f"got {getattr(first, name)} and {getattr(part, name)}"
+                )
+        for name in ("view_logits", "features"):
+            if (getattr(part, name) is None) != (getattr(first, name) is None):
+                raise ValueError(f"either all parts must have {name} or none: some have, some not")
+    shift_names = max((part.shift_names for part in parts), key=len)
+    for part in parts:
+        if part.shift_names != shift_names[: len(part.shift_names)]:
+            raise ValueError(
+                "all parts must number their shifts alike: "
+                f"got shift_names {shift_names} and {part.shift_names}"
+            )
+    return shift_names
+
+
+def _join_images(
+    parts: Sequence[Predictions], shift: Labels | None
+) -> tuple[Labels | None, str | None]:
+    """Numbers of the images in all parts, and who gave them."""
+    numbered = [part for part in parts if part.image is not None]
+    origins = {part._origin for part in numbered}
+    if numbered and len(numbered) == len(parts) and len(origins) == 1:
+        return torch.cat([part.images() for part in parts]), origins.pop()
+    if all(part.image is not None or bool(part.unshifted().all()) for part in parts):
+        return (_renumber(parts), uuid4().hex) if numbered else (None, None)
+    # Shifted rows that nobody numbered: by position, if that parts no rows known to be together.
+    image = derive_images(shift)
+    if image is None or (numbered and _splits_images(parts, image)):
+        return None, None
+    return image, uuid4().hex
+
+
+def _renumber(parts: Sequence[Predictions]) -> Labels:
+    """Numbers from 0 on that two rows share only where origin and number are the same.
+
+    A part without numbers counts as an origin of its own.
+    """
+    keys = [(i, None) if part.image is None else part._origin for i, part in enumerate(parts)]
+    numbers: list[Tensor] = [part.images() for part in parts]
+    start = 0
+    for key in dict.fromkeys(keys):
+        members = [i for i in range(len(parts)) if keys[i] == key]
+        values, ranks = torch.cat([numbers[i] for i in members]).unique(return_inverse=True)
+        sizes = [len(parts[i]) for i in members]
+        for i, ranked in zip(members, ranks.split(sizes), strict=True):
+            numbers[i] = start + ranked
+        start += len(values)
+    return torch.cat(numbers)
+
+
+def _splits_images(parts: Sequence[Predictions], image: Labels) -> bool:
+    """Whether rows of one image, as far as that is known, got different numbers."""
+    sizes = [len(part) for part in parts]
+    numbered = [
+        (part, rows)
+        for part, rows in zip(parts, image.split(sizes), strict=True)
+        if part.image is not None
+    ]
+    before = _renumber([part for part, _ in numbered])
+    pairs = torch.stack([before, torch.cat([rows for _, rows in numbered])], 1)
+    return len(pairs.unique(dim=0)) > len(before.unique())

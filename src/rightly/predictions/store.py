@@ -1,0 +1,152 @@
+"""Writing predictions as a Parquet data set, shard by shard (the columns: see `parquet.py`).
+
+Shards appear whole or not at all, so a run that was killed goes on with those that are missing.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rightly.atomic_write import write_atomically
+from rightly.optional import require
+from rightly.predictions.parquet import KEY, SHARDS, VERSION, read_schema, read_settings
+
+LEFTOVERS = ".part-*.parquet.*.part"  # what a killed run was writing
+SKIPPED = b"rightly.skipped"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Outputs for several images: rows of the data set."""
+
+    image: np.ndarray  # (n,) number of the image
+    names: list[str]
+    labels: np.ndarray | None  # (n,)
+    shift: np.ndarray  # (n,)
+    logits: np.ndarray  # (n, c)
+    view_logits: np.ndarray | None  # (n, m, c)
+    features: np.ndarray | None  # (n, d)
+    skipped: tuple[tuple[str, str], ...] = ()  # name and reason
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of shards and the settings they were made with."""
+
+    path: Path
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def begin(cls, path: Path, settings: Mapping[str, Any]) -> "Store":
+        """A new folder, or one that was begun with the same settings."""
+        # As they will be read back: JSON knows no tuples.
+        wanted = json.loads(json.dumps({"version": VERSION, **settings}))
+        if path.exists() and not path.is_dir():
+            raise ValueError(f"out must be a folder, but {path} is a file")
+        path.mkdir(parents=True, exist_ok=True)
+        for left in path.glob(LEFTOVERS):
+            left.unlink()
+        store = cls(path, wanted)
+        shards = store.shards()
+        if shards:
+            there = read_settings(shards[0])
+            differences = "; ".join(
+                f"{key} was {_shorten(there.get(key))}, now {_shorten(wanted[key])}"
+                for key in wanted
+                if there.get(key) != wanted[key]
+            )
+            if differences:
+                raise ValueError(
+                    f"{path} holds another collection ({differences}): choose another folder for "
+                    "out, or remove this one"
+                )
+        elif any(path.iterdir()):
+            raise ValueError(f"out must be a new or empty folder, but {path} holds other files")
+        return store
+
+    def missing(self) -> list[int]:
+        """Numbers of the shards that are still to be written."""
+        return [k for k in range(self.settings["shards"]) if not self.shard(k).is_file()]
+
+    def shards(self) -> list[Path]:
+        """Those that are there, in order."""
+        return sorted(self.path.glob(SHARDS))
+
+    def shard(self, k: int) -> Path:
+        """The place of one shard."""
+        return self.path / f"part-{k:06d}.parquet"
+
+    def write(self, k: int, block: Block) -> None:
+        """Writes one shard, whole or not at all; one without rows needs another to be there."""
+        table = self._make_table(block) if len(block.image) else self._make_empty_table(block)
+
+        def write(part: Path) -> None:
+            require("pyarrow.parquet", "collect").write_table(
+                table, part, compression="zstd", write_page_checksum=True
+            )
+
+        try:
+            write_atomically(self.shard(k), write)
+        except OSError as error:
+            raise OSError(
+                f"cannot write {self.shard(k)}: {error}; what was collected before is kept: "
+                "run the same command again to resume"
+            ) from error
+
+    def skipped(self) -> list[tuple[str, str]]:
+        """Name and reason of every image that could not be decoded."""
+        return [
+            (name, reason)
+            for k in range(self.settings["shards"])
+            for name, reason in json.loads(read_schema(self.shard(k)).metadata[SKIPPED])
+        ]
+
+    def _make_empty_table(self, block: Block) -> Any:
+        """No rows, in the columns of another shard: nothing else tells how wide they are."""
+        shards = self.shards()
+        if not shards:
+            name, reason = block.skipped[0]
+            raise ValueError(f"no image could be decoded; the first is {name}: {reason}")
+        empty = read_schema(shards[0]).empty_table()
+        return empty.replace_schema_metadata(self._make_metadata(block))
+
+    def _make_table(self, block: Block) -> Any:
+        pa = require("pyarrow", "collect")
+        labels = [None] * len(block.image) if block.labels is None else block.labels
+        columns = {
+            "image": pa.array(block.image, pa.int64()),
+            "name": pa.array(block.names, pa.string()),
+            "label": pa.array(labels, pa.int64()),
+            "shift": pa.array(block.shift, pa.int32()),
+            "logits": self._make_lists(block.logits),
+        }
+        if block.view_logits is not None:
+            for i, name in enumerate(self.settings["views"]):
+                columns[f"view_{name}"] = self._make_lists(block.view_logits[:, i])
+        if block.features is not None:
+            columns["features"] = self._make_lists(block.features)
+        return pa.table(columns).replace_schema_metadata(self._make_metadata(block))
+
+    def _make_lists(self, values: np.ndarray) -> Any:
+        """A column of lists of one length, in the type that is stored."""
+        pa, dtype = require("pyarrow", "collect"), self.settings["dtype"]
+        with np.errstate(over="ignore"):
+            stored = values.astype(dtype)
+        if not np.isfinite(stored).all():
+            raise ValueError(
+                f"values up to {np.abs(values).max():g} do not fit into {dtype}: "
+                "collect with dtype='float32'"
+            )
+        return pa.FixedSizeListArray.from_arrays(pa.array(stored.ravel()), values.shape[-1])
+
+    def _make_metadata(self, block: Block) -> dict[bytes, str]:
+        return {KEY: json.dumps(dict(self.settings)), SKIPPED: json.dumps(block.skipped)}
+
+
+def _shorten(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,38 @@
+"""Files that commands read: predictions, a calibrator, an exported model and pictures."""
+
+import pytest
+from PIL import Image
+
+import rightly
+from rightly.cli import main
+from tests.conftest import make
+from tests.deployment.tiny_models import fitted, pictures
+
+MODEL = "py:tests.cli.models:small"
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory):
+    """Calibration data, two test sets, one without views and features, one without labels."""
+    folder = tmp_path_factory.mktemp("files")
+    for name, seed in (("cal", 0), ("ind", 1), ("blur", 2)):
+        predictions, labels = make(n=200, seed=seed)
+        rightly.save(folder / f"{name}.npz", predictions, labels)
+    predictions, labels = make(n=50)
+    rightly.save(folder / "bare.npz", rightly.Predictions(predictions.logits), labels)
+    rightly.save(folder / "unlabelled.npz", predictions)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory):
+    """A folder with a fitted calibrator, an exported model and three pictures."""
+    folder = tmp_path_factory.mktemp("place")
+    fitted(threshold=0.7).save(folder / "cal.safetensors")
+    (folder / "photos" / "inner").mkdir(parents=True)
+    for i, pixels in enumerate(pictures(3, size=20)):
+        Image.fromarray(pixels).save(folder / "photos" / "inner" / f"{i}.png")
+    arguments = ["--calibrator", str(folder / "cal.safetensors")]
+    arguments += ["--out", str(folder / "model.onnx")]
+    assert main(["export", "--model", MODEL, *arguments]) == 0
+    return folder

@@ -1,0 +1,45 @@
+"""`rightly apply`, run as a user would. Folders are in tests/test_batch_inference.py."""
+
+import csv
+
+import numpy as np
+
+import rightly
+from rightly.cli import main
+from tests.conftest import make
+
+
+def test_it_writes_what_the_calibrator_gives(files, tmp_path):
+    saved, scores = str(tmp_path / "cal.safetensors"), tmp_path / "scores.csv"
+    assert main(["fit", str(files / "cal.npz"), "--method", "ca_views", "--out", saved]) == 0
+    assert main(["apply", saved, str(files / "ind.npz"), "--out", str(scores)]) == 0
+    with scores.open() as file:
+        rows = list(csv.DictReader(file))
+    predictions, _ = rightly.load(files / "ind.npz")
+    fitted = rightly.load_calibrator(saved)
+    names = ["index", "predicted_class", "confidence", "raw_confidence", "temperature"]
+    assert list(rows[0]) == names
+    columns = {key: np.array([float(row[key]) for row in rows]) for key in rows[0]}
+    np.testing.assert_array_equal(columns["index"], np.arange(200))
+    np.testing.assert_array_equal(columns["predicted_class"], predictions.classes)
+    np.testing.assert_allclose(columns["confidence"], fitted.confidence(predictions))
+    np.testing.assert_allclose(columns["raw_confidence"], predictions.confidence)
+    np.testing.assert_allclose(columns["temperature"], fitted.temperature(predictions))
+
+
+def test_class_names_are_written_where_they_are_known(tmp_path):
+    predictions, labels = make(n=50)
+    named = rightly.Predictions(predictions.logits, class_names=[f"[{i}]" for i in range(10)])
+    rightly.save(tmp_path / "named.npz", named, labels)
+    saved, scores = str(tmp_path / "a.safetensors"), tmp_path / "a.csv"
+    main(["fit", str(tmp_path / "named.npz"), "--method", "spline", "--out", saved])
+    main(["apply", saved, str(tmp_path / "named.npz"), "--out", str(scores)])
+    with scores.open() as file:
+        assert next(csv.DictReader(file))["class_name"] == f"[{int(named.classes[0])}]"
+
+
+def test_a_cluster_is_for_folders(files, capsys):
+    arguments = ["apply", "a", str(files / "ind.npz"), "--out", "b.csv", "--engine", "ray"]
+    assert main(arguments) == 2
+    message = capsys.readouterr().err
+    assert "--engine ray is for folders" in message or "rightly[ray]" in message

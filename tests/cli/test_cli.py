@@ -1,0 +1,163 @@
+"""The commands together: help, usage errors, exit codes, what is loaded."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rightly
+from rightly.cli import COMMANDS, EXIT_CODES, main, name_options
+from rightly.cli.console import ExitCode
+
+HEAVY = ("torch", "scipy", "sklearn", "matplotlib", "onnxruntime", "fastapi", "ray")
+# The package itself is left out: what counts here is what the command line loads.
+STUB = """
+import sys, types
+package = types.ModuleType("rightly")
+package.__path__ = [{path!r}]
+package.__version__ = "0"
+sys.modules["rightly"] = package
+from rightly.cli import main
+code = main({arguments!r})
+print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_loads_nothing_heavy(command):
+    arguments = [*([command] if command else []), "--help"]
+    path = str(Path(rightly.__file__).parent)
+    code = STUB.format(path=path, arguments=arguments, heavy=HEAVY)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.strip()) == (0, "[]")
+    assert done.stdout.startswith(f"Usage: rightly {command}".rstrip())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_one_sentence_and_ends_in_an_example_that_parses(command, capsys):
+    assert main([command, "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"  [A-Z].*[.?]", lines[2]) and not lines[3]
+    example = lines[-1].removeprefix("  Example: rightly ")
+    assert example.split()[0] == command and len(lines[-1]) <= 80
+    assert main([*example.split(), "--help"]) == 0  # its options exist
+
+
+def test_help_of_all_lists_every_command_whole_and_the_exit_codes(capsys):
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert "..." not in text.replace("[ARGS]...", "")
+    assert all(f"\n  {name} " in text for name in COMMANDS)
+    assert " ".join(EXIT_CODES.split()) in " ".join(text.split())
+    assert [int(code) for code in re.findall(r"\d+", EXIT_CODES)] == list(ExitCode)
+
+
+def test_no_command_prints_the_help_but_is_refused(capsys):
+    assert main([]) == 2
+    assert capsys.readouterr().out.startswith("Usage: rightly")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fti"], "rightly: No such command 'fti'. Did you mean 'fit'?"),
+        (["fit", "a", "--methd", "b"], "rightly fit: No such option: --methd: did you mean"),
+        (["fit", "a", "--expected_shift", "1"], "did you mean --expected-shift?"),
+        (["fit", "--out", "a"], "rightly fit: Missing argument 'CAL'"),
+        (["fit", "a.npz"], "rightly fit: Missing option '--out'"),
+        (["fit", "a.npz", "--seed", "x", "--out", "a"], "Invalid value for '--seed'"),
+        (["apply", "a", "b", "--out", "c", "--engine", "slurm"], "'--engine'"),
+    ],
+)
+def test_usage_errors_are_one_line_with_what_was_meant(capsys, arguments, message):
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and len(captured.err.splitlines()) == 1
+    assert message in captured.err and "--help)" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("expected_shift must lie in [0, 1]", "--expected-shift must lie in [0, 1]"),
+        ("threshold and accuracy exclude each other", "--threshold and --accuracy exclude"),
+        ("labels, split has no meaning here", "labels, --split has no meaning here"),
+        ("metric must be one of ece", "--metrics must be one of ece"),
+        ("threshold of a calibrator is set", "threshold of a calibrator is set"),
+        ("there is no file threshold", "there is no file threshold"),
+        ("'threshold' must be", "'threshold' must be"),
+    ],
+)
+def test_arguments_at_the_start_of_a_message_become_options(message, expected):
+    names = ("expected_shift", "threshold", "accuracy", "split", "metrics")
+    options = {name: f"--{name.replace('_', '-')}" for name in names}
+    assert name_options(message, options).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fit", "nowhere.npz", "--out", "a"], "there is no predictions file nowhere.npz"),
+        (["fit", "{cal}", "--method", "platt", "--out", "a"], "--method must be one of"),
+        (["fit", "{cal}", "--method", "spline", "--out", "no/folder/a"], "does not exist"),
+        (["fit", "{cal}", "--views", "sideways", "--out", "a"], "--views must be some of"),
+        (["fit", "{cal}", "--expected-shift", "2", "--out", "a"], "--expected-shift must"),
+        (["compare", "{cal}", "--on", "{cal}", "--metrics", "luck"], "--metrics must be one of"),
+        (["compare", "{cal}", "--on", "{cal}", "--on", "{cal}"], "different name"),
+        (["compare", "{cal}", "--on", "{cal}", "--reference", "luck"], "--reference must be one"),
+        (["compare", "{cal}", "--on", "{cal}", "--resamples", "20"], "--resamples must be at"),
+        (["compare", "{cal}", "--on", "{cal}", "--resamples", "0"], "--resamples must be at"),
+        (["compare", "{cal}", "--on", "{cal}", "--seeds", "0"], "--seeds must be at least 1"),
+        (["rank", "{cal}"], "must be JSON that rightly compare --json wrote"),
+        (["compare", "{bare}", "--on", "{bare}", "--methods", "ca_views"], "needs predictions"),
+        (["compare", "{unlabelled}", "--on", "{cal}"], "must hold labels"),
+        (["evaluate", "{cal}", "{cal}"], "safetensors"),
+    ],
+)
+def test_bad_input_ends_in_one_line_and_status_two(files, capsys, arguments, words):
+    names = {name: str(files / f"{name}.npz") for name in ("cal", "bare", "unlabelled")}
+    assert main([argument.format(**names) for argument in arguments]) == 2
+    captured = capsys.readouterr()
+    assert f"rightly {arguments[0]}: " in captured.err
+    assert words in captured.err.replace("\n", " ")
+    assert "Traceback" not in captured.err
+
+
+def collect(model, folder):
+    arguments = ["--images", str(folder), "--out", str(folder / "out")]
+    return ["collect", "--model", f"py:tests.cli.models:{model}", *arguments]
+
+
+def test_an_interrupted_command_says_so(tmp_path, capsys):
+    assert main(collect("interrupted", tmp_path)) == 130
+    assert capsys.readouterr().err.strip().endswith("stopped")
+
+
+def test_a_bug_is_raised_in_python_and_shown_whole_in_a_shell(tmp_path, monkeypatch, capsys):
+    with pytest.raises(ZeroDivisionError):
+        main(collect("broken", tmp_path))
+    monkeypatch.setattr(sys, "argv", ["rightly", *collect("broken", tmp_path)])
+    assert main() == 2
+    error = capsys.readouterr().err
+    assert "Traceback" in error and "broken on purpose" in error
+
+
+def test_a_reader_that_has_gone_is_no_traceback(monkeypatch, capsys):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as broken, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", broken)
+        assert main(["methods"]) == 2
+    assert capsys.readouterr().err == ""
+
+
+def test_the_command_is_installed(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == f"rightly {rightly.__version__}"
+    command = [sys.executable, "-m", "rightly", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"rightly {rightly.__version__}"

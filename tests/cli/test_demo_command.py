@@ -1,0 +1,51 @@
+"""`rightly demo`, run as a user would."""
+
+import numpy as np
+import pytest
+
+import rightly
+from rightly.cli import main
+from rightly.cli._legacy_reporting import DEFAULT_METHODS
+
+
+def test_it_prints_the_papers_table_and_writes_a_report(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo"]) == 0
+    printed = capsys.readouterr().out
+    assert_table(printed, DEFAULT_METHODS)
+    page = (tmp_path / "rightly-demo-report.html").read_text()
+    assert str(tmp_path / "rightly-demo-report.html") in printed
+    assert len(page) < 3_000_000
+    for title in ("in distribution", "blur", "noise"):
+        assert title in printed and title in page
+
+
+def assert_table(printed, methods):
+    lines = {line.split()[0]: line.split()[1:] for line in printed.splitlines() if line.strip()}
+    for name in methods:
+        assert len(lines[name]) == 12
+        assert all(np.isfinite(float(value)) for value in lines[name])
+    assert not [name for name in rightly.CALIBRATORS if name in lines and name not in methods]
+
+
+def test_methods_and_the_place_of_the_report_can_be_chosen(capsys, tmp_path):
+    out = tmp_path / "[a].html"
+    assert main(["demo", "--methods", "uncalibrated,spline", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert_table(printed, ["uncalibrated", "spline"])
+    assert str(out) in printed and "rightly demo --methods uncalibrated,spline" in out.read_text()
+
+
+@pytest.mark.slow
+def test_all_of_them_can_be_asked_for(capsys, tmp_path):
+    assert main(["demo", "--methods", "all", "--out", str(tmp_path / "r.html")]) == 0
+    assert_table(capsys.readouterr().out, rightly.CALIBRATORS)
+
+
+def test_without_jinja2_the_table_is_printed_all_the_same(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("rightly.cli.demo_command.find_spec", lambda name: None)
+    out = tmp_path / "r.html"
+    assert main(["demo", "--methods", "uncalibrated", "--out", str(out)]) == 0
+    captured = capsys.readouterr()
+    assert_table(captured.out, ["uncalibrated"])
+    assert "pip install 'rightly[report]'" in captured.err and not out.exists()

@@ -1,0 +1,75 @@
+"""`rightly fit`, run as a user would."""
+
+import pytest
+
+import rightly
+from rightly.cli import main
+from tests.conftest import make
+
+
+@pytest.fixture
+def cal(tmp_path):
+    rightly.save(tmp_path / "cal.npz", *make(n=400))
+    return str(tmp_path / "cal.npz")
+
+
+def test_it_stores_the_threshold_that_reaches_an_accuracy(cal, tmp_path, capsys):
+    predictions, labels = make(n=400)
+    out = str(tmp_path / "c.safetensors")
+    arguments = ["--method", "temperature_scaling", "--accuracy", "0.85", "--out", out]
+    assert main(["fit", cal, *arguments]) == 0
+    assert "accepts confidence from" in capsys.readouterr().out
+    loaded = rightly.load_calibrator(out)
+    accepted = loaded.accept(predictions)
+    assert predictions.correct(labels)[accepted].double().mean() >= 0.85
+    assert main(["fit", cal, *arguments[:2], "--out", out]) == 0
+    assert rightly.load_calibrator(out).threshold is None
+    assert main(["fit", cal, *arguments, "--threshold", "0.5"]) == 2
+    assert "--threshold and --accuracy exclude each other" in capsys.readouterr().err
+
+
+def test_it_takes_a_budget(cal, tmp_path, capsys):
+    out = str(tmp_path / "c.safetensors")
+    assert main(["fit", cal, "--method", "ca_views", "--budget", "1.5", "--out", out]) == 0
+    assert rightly.load_calibrator(out).record["passes"] <= 1.6
+
+
+def test_it_says_when_a_threshold_accepts_nothing(cal, tmp_path, capsys):
+    out = ["--threshold", "1.0", "--out", str(tmp_path / "c.safetensors")]
+    assert main(["fit", cal, "--method", "temperature_scaling", *out]) == 0
+    assert "from 1.0000: none of the calibration samples" in capsys.readouterr().out
+
+
+def test_views_can_be_chosen(files, tmp_path, capsys):
+    saved = str(tmp_path / "two.safetensors")
+    arguments = ["--views", "view2,view0", "--out", saved]
+    assert main(["fit", str(files / "cal.npz"), *arguments]) == 0
+    assert "3.00 forward passes per image, over the views view2, view0" in capsys.readouterr().out
+    assert rightly.load_calibrator(saved).view_names == ("view2", "view0")
+    # A calibrator takes the views it knows from files that have more.
+    assert main(["evaluate", saved, str(files / "ind.npz"), "--no-intervals"]) == 0
+
+
+def test_auto_prints_what_it_compared(cal, tmp_path, capsys):
+    out = str(tmp_path / "a.safetensors")
+    assert main(["fit", cal, "--method", "auto", "--expected-shift", "0.2", "--out", out]) == 0
+    printed = capsys.readouterr().out
+    assert "simplest first" in printed and rightly.load_calibrator(out).method in printed
+
+
+@pytest.mark.parametrize("option", ["--expected-shift", "--neighbours"])
+def test_options_of_one_method_are_refused_for_others(cal, capsys, option):
+    arguments = ["--method", "temperature_scaling", option, "1", "--out", "a"]
+    assert main(["fit", cal, *arguments]) == 2
+    assert f"{option} is for --method rightly" in capsys.readouterr().err
+
+
+def test_the_seed_is_of_the_fit(cal, tmp_path):
+    predictions, labels = make(n=400)
+    out = str(tmp_path / "c.safetensors")
+    assert main(["fit", cal, "--method", "ca_views", "--seed", "3", "--out", out]) == 0
+    again = rightly.calibrator("ca_views", seed=3).fit(predictions, labels)
+    saved = rightly.load_calibrator(out)
+    assert saved.confidence(predictions).equal(again.confidence(predictions))
+    other = rightly.calibrator("ca_views", seed=0).fit(predictions, labels)
+    assert not saved.confidence(predictions).equal(other.confidence(predictions))

@@ -1,0 +1,51 @@
+"""From paths and names to data sets."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import rightly
+from rightly.cli import inputs
+from tests.conftest import make
+
+
+def test_names_and_numbers_are_joined_by_commas():
+    assert inputs.split_names(" a, b,,c ") == ["a", "b", "c"]
+    assert inputs.split_names(None) == inputs.split_names("") == []
+    assert inputs.split_numbers("1, 2.5", "--x") == [1, 2.5]
+    with pytest.raises(ValueError, match="--x must be numbers joined by commas, got '1,b'"):
+        inputs.split_numbers("1,b", "--x")
+
+
+def test_a_test_set_is_named_by_the_user_or_by_its_file():
+    assert inputs.split_test_set("a=b/c.npz") == ("a", Path("b/c.npz"))
+    assert inputs.split_test_set("b/c.npz") == ("c", Path("b/c.npz"))
+    assert inputs.split_test_set("a=1=c.npz") == ("a=1", Path("c.npz"))
+
+
+def test_views_are_chosen_and_ordered(files):
+    predictions, _ = inputs.read_data_set(files / "cal.npz", ["view2", "view0"])
+    assert predictions.view_names == ("view2", "view0")
+    assert inputs.read_data_set(files / "cal.npz")[0].view_names == ("view0", "view1", "view2")
+
+
+def test_a_file_with_shifted_rows_makes_several_test_sets(tmp_path):
+    predictions, labels = make(n=40)
+    shifted = rightly.Predictions(
+        predictions.logits, shift=torch.arange(40) % 2, shift_names=["blur:3"]
+    )
+    rightly.save(tmp_path / "t.npz", shifted, labels)
+    tests = inputs.read_test_sets([f"mine={tmp_path / 't.npz'}"])
+    assert {name: len(test) for name, (test, _) in tests.items()} == {"mine": 20, "blur:3": 20}
+    with pytest.raises(ValueError, match="'blur:3' twice"):
+        inputs.read_test_sets([str(tmp_path / "t.npz"), f"other={tmp_path / 't.npz'}"])
+
+
+def test_preprocessing_is_the_models_own_where_nothing_is_said():
+    assert inputs.make_preprocessing(None, None, "bicubic", None, None) is None
+    made = inputs.make_preprocessing(8, 9, "bicubic", "0.1,0.2,0.3", "1,2,3")
+    assert (made.size, made.resize, made.interpolation) == ((8, 8), 9, "bicubic")
+    assert (made.mean, made.std) == ((0.1, 0.2, 0.3), (1, 2, 3))
+    with pytest.raises(ValueError, match="--std must be three numbers"):
+        inputs.make_preprocessing(None, None, "bicubic", None, "1,2")

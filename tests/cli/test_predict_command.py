@@ -1,0 +1,52 @@
+"""`rightly predict`, run as a user would."""
+
+import json
+
+import pytest
+from PIL import Image
+
+import rightly
+from rightly.cli import main
+from tests.deployment.tiny_models import Small, fitted
+
+
+def test_json_lines_are_one_object_a_picture(place, tmp_path, capsys):
+    one, table = place / "photos" / "inner" / "0.png", tmp_path / "t.json"
+    arguments = [str(place / "model.onnx"), str(one), str(place / "photos"), "--jsonl", "-b", "3"]
+    assert main(["predict", *arguments, "--json", str(table)]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["file"].split("/")[-1] for row in rows] == ["0.png", "0.png", "1.png", "2.png"]
+    model = rightly.CalibratedClassifier(Small(), fitted(threshold=0.7))
+    outputs = model.predict([Image.open(one)])
+    assert rows[0]["class"] == int(outputs.classes[0])
+    assert rows[0]["name"] in ("red", "green", "blue", "dark")
+    assert rows[0]["confidence"] == pytest.approx(float(outputs.confidence[0]), abs=1e-5)
+    assert rows[0]["accept"] is bool(outputs.accept[0])
+    document = json.loads(table.read_text())
+    assert (document["format"], document["version"]) == ("rightly-predictions", 1)
+    assert document["rows"] == rows
+
+
+def test_a_table_names_what_cannot_be_read(place, capsys, tmp_path):
+    (tmp_path / "broken.jpg").write_bytes(b"\xff\xd8 no picture")
+    good = tmp_path / "good [red]1 [b].png"
+    good.write_bytes((place / "photos" / "inner" / "1.png").read_bytes())
+    assert main(["predict", str(place / "model.onnx"), str(good), str(tmp_path), "-b", "1"]) == 2
+    captured = capsys.readouterr()
+    assert str(good) in captured.out and "accept (from 0.700)" in captured.out
+    assert "1 of 3 pictures: broken.jpg cannot be decoded" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{place}/model.onnx", "{place}/nothing.jpg"], "there is no picture"),
+        (["{place}/model.onnx", "{empty}"], "holds no pictures"),
+        (["{place}/cal.safetensors", "{place}/photos"], "must end in .onnx or .pt2"),
+        (["{place}/model.onnx", "{place}/photos", "-b", "0"], "'--batch-size'"),
+    ],
+)
+def test_bad_arguments_end_in_one_line(place, tmp_path, capsys, arguments, message):
+    assert main(["predict", *(text.format(place=place, empty=tmp_path) for text in arguments)]) == 2
+    error = capsys.readouterr().err
+    assert message in error and "Traceback" not in error

@@ -1,0 +1,36 @@
+"""`rightly rank`, run as a user would."""
+
+import json
+
+import pytest
+
+from rightly.cli import main
+
+
+def test_it_reads_what_compare_wrote(files, tmp_path, capsys):
+    arguments = ["compare", str(files / "cal.npz"), "--on", f"t={files / 'ind.npz'}"]
+    arguments += ["--no-intervals"]
+    tables = [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
+    main([*arguments, "--methods", "uncalibrated,spline", "--json", tables[0]])
+    main([*arguments, "--methods", "uncalibrated,spline,multi_isotonic", "--json", tables[1]])
+    capsys.readouterr()
+    assert main(["rank", *tables]) == 0
+    captured = capsys.readouterr()
+    lines = [line.split() for line in captured.out.splitlines() if line]
+    assert {lines[1][0], lines[2][0]} == {"uncalibrated", "spline"}
+    assert float(lines[1][1]) + float(lines[2][1]) == pytest.approx(3)
+    assert "skipped: not in every file (multi_isotonic)" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"format": "rightly-results", "version": 2, "rows": []}, "write it again"),
+        ({"format": "rightly-view-cost", "version": 1, "rows": []}, "must be JSON that"),
+        ({"rows": []}, "must be JSON that"),
+    ],
+)
+def test_other_files_and_versions_are_refused(tmp_path, capsys, content, words):
+    (tmp_path / "t.json").write_text(json.dumps(content))
+    assert main(["rank", str(tmp_path / "t.json")]) == 2
+    assert words in capsys.readouterr().err

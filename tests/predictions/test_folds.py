@@ -1,0 +1,124 @@
+"""Rows that share an image are fitted on together or judge together, in any order of rows."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rightly
+from rightly import Predictions
+from rightly.calibrators.solvers.optimise import split_rows
+from rightly.evaluation import method_selection
+from rightly.evaluation.method_selection import choose
+from rightly.evaluation.view_selection import rank_views
+from tests.conftest import make
+
+IMAGES = 120
+NUMBERS = np.arange(IMAGES) * 2**53 + 4  # multiples of the number of folds, and far apart
+CANDIDATES = ("uncalibrated", "temperature_scaling")
+
+
+def shifted_copies(image=None):
+    """Each image as it is and under two shifts that add noise."""
+    predictions, labels = make(IMAGES)
+    shift = torch.arange(3).repeat_interleave(IMAGES)
+    noise = torch.randn(len(shift), 10, generator=torch.Generator().manual_seed(7)) * shift[:, None]
+    return Predictions(
+        predictions.logits.repeat(3, 1) + noise,
+        predictions.view_logits.repeat(3, 1, 1) + noise[:, None],
+        view_names=predictions.view_names,
+        shift=shift,
+        shift_names=("gaussian_noise:3", "jpeg:2"),
+        image=None if image is None else np.tile(image, 3),
+    ), labels.repeat(3)
+
+
+def orders():
+    """The same rows by derived numbers; by large ones; and these in another order."""
+    predictions, labels = shifted_copies(NUMBERS)
+    rows = torch.randperm(len(labels), generator=torch.Generator().manual_seed(1))
+    return shifted_copies(), (predictions, labels), (predictions[rows], labels[rows])
+
+
+def test_methods_are_judged_alike():
+    expected, *others = (choose(*data, CANDIDATES) for data in orders())
+    for found in others:
+        for one, other in zip(expected.judged, found.judged, strict=True):
+            assert one.loss == pytest.approx(other.loss, rel=1e-6)
+            assert one.error == pytest.approx(other.error, rel=1e-4, abs=1e-9)
+
+
+def test_views_are_judged_alike():
+    expected, *others = (rank_views(*data) for data in orders())
+    for found in others:
+        for one, other in zip(expected.alone, found.alone, strict=True):
+            assert one.views == other.views
+            for name in ("gain", "low", "high"):
+                assert getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-6)
+
+
+def test_numbers_of_any_size_give_the_same_fit():
+    fits = [rightly.calibrator("rightly").fit(*shifted_copies(image)) for image in (None, NUMBERS)]
+    confidence = [fitted.confidence(make(seed=1)[0]) for fitted in fits]
+    assert torch.equal(*confidence)
+
+
+def test_no_method_judges_an_image_that_it_was_fitted_on(monkeypatch):
+    shared = []
+
+    class Watching:
+        def fit(self, predictions, labels):
+            self.images = set(predictions.images().tolist())
+            return self
+
+        def confidence(self, predictions):
+            shared.append(self.images & set(predictions.images().tolist()))
+            return predictions.confidence
+
+    monkeypatch.setattr(method_selection, "calibrator", lambda name, **options: Watching())
+    for predictions, labels in orders():
+        choose(predictions, labels, ("uncalibrated",))
+    assert len(shared) == 3 * method_selection.FOLDS and not any(shared)
+
+
+def test_there_are_no_more_folds_than_images():
+    predictions, labels = shifted_copies(np.zeros(IMAGES, int))
+    with pytest.raises(ValueError, match="folds must be between 2 and the number of images"):
+        choose(predictions, labels, ("uncalibrated",))
+
+
+def test_shifted_rows_without_numbers_are_refused_with_the_remedy():
+    predictions, labels = shifted_copies()
+    rows = slice(0, 300)  # the last shift lacks rows
+    lacking = Predictions(
+        predictions.logits[rows], predictions.view_logits[rows], shift=predictions.shift[rows]
+    )
+    for failing in (
+        lambda: rightly.calibrator("rightly").fit(lacking, labels[rows]),
+        lambda: choose(lacking, labels[rows], CANDIDATES),
+        lambda: rank_views(lacking, labels[rows]),
+    ):
+        with pytest.raises(ValueError, match="store image, one number an image"):
+            failing()
+    rightly.calibrator("temperature_scaling").fit(lacking, labels[rows])
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_rows_held_out_take_their_whole_image_along(data):
+    image = torch.tensor(data.draw(st.lists(st.integers(0, 6), min_size=2, max_size=30)))
+    correct = torch.tensor(data.draw(st.lists(st.booleans(), min_size=30, max_size=30)))
+    correct = correct[: len(image)]
+    train, held = split_rows(correct, 0, 0.5, image)
+    assert sorted({*train.tolist(), *held.tolist()}) == list(range(len(image)))
+    if set(train.tolist()) != set(held.tolist()):  # too few to hold any out
+        assert not set(image[train].tolist()) & set(image[held].tolist())
+
+
+def test_images_that_differ_are_split_as_if_they_had_no_numbers():
+    correct = torch.rand(50, generator=torch.Generator().manual_seed(0)) < 0.7
+    for one, other in zip(
+        split_rows(correct, 3), split_rows(correct, 3, image=torch.arange(50) * 7), strict=True
+    ):
+        assert torch.equal(one, other)

@@ -1,0 +1,33 @@
+"""Optional libraries: loaded when needed, and when missing, what to install."""
+
+import json
+
+import pytest
+
+from rightly.optional import require
+
+
+def test_a_library_that_is_there_is_loaded():
+    assert require("json") is json
+    assert require("xml.dom").__name__ == "xml.dom"
+
+
+def test_a_missing_library_is_answered_by_what_to_install():
+    with pytest.raises(ImportError, match=r"needs the package no_such: pip install no_such$"):
+        require("no_such.part")
+    with pytest.raises(ImportError, match=r"pip install 'rightly\[plots\]'$"):
+        require("no_such", "plots")
+
+
+def test_a_library_that_lacks_one_of_its_own_is_not_called_missing(tmp_path, monkeypatch):
+    (tmp_path / "needs_another.py").write_text("import another_that_is_missing\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ModuleNotFoundError, match="another_that_is_missing"):
+        require("needs_another", "plots")
+
+
+def test_a_library_that_refuses_to_load_says_why(tmp_path, monkeypatch):
+    (tmp_path / "built_for_another.py").write_text("raise RuntimeError('built for another')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ImportError, match="installed but cannot be loaded: built for another"):
+        require("built_for_another")

@@ -1,0 +1,19 @@
+"""Runs code where torch and SciPy are missing, as in the environment of a server."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src" / "rightly"
+
+
+def run_without_torch(code: str) -> str:
+    """What the code prints; `rightly/__init__.py` is not run, only the modules it imports."""
+    start = (
+        "import sys, types; sys.modules['torch'] = sys.modules['scipy'] = None; "
+        f"rightly = types.ModuleType('rightly'); rightly.__path__ = [{str(SOURCE)!r}]; "
+        "sys.modules['rightly'] = rightly\n"
+    )
+    result = subprocess.run([sys.executable, "-c", start + code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
