@@ -5,9 +5,18 @@ import pytest
 
 import rightly
 from rightly import Predictions
+from rightly.calibrators.cascade import FULL_BAND
 from rightly.evaluation.results import Result
+from rightly.evaluation.view_cost import ViewCost
 from rightly.metrics import METRICS
-from rightly.reporting.figures import FIGURES, FigureData, draw_figure, include_uncalibrated, save
+from rightly.reporting.figures import (
+    FIGURES,
+    FigureData,
+    draw_figure,
+    draw_view_costs,
+    include_uncalibrated,
+    save,
+)
 from tests.conftest import make
 
 TESTS = {"one": make(n=200, seed=1), "two": make(n=200, seed=2), "three": make(n=200, seed=3)}
@@ -97,6 +106,14 @@ def test_view_bars_show_changes_in_percent(data):
     own = METRICS["brier"].measure(base, TESTS["one"][0].correct(TESTS["one"][1]))
     np.testing.assert_allclose(widths, 100 * (np.array(measured) - own))
     assert ax.get_xlabel().startswith("change of Brier score, %")
+
+
+def test_costs_are_drawn_against_the_passes_they_take():
+    costs = [ViewCost(b, b - 0.5, FULL_BAND, 0.1 * b, 0.9, 0.02) for b in (2.0, 3.0)]
+    ax = draw_view_costs(costs)
+    np.testing.assert_allclose(ax.lines[0].get_xdata(), [1.5, 2.5])
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), [20, 30])
+    assert len(ax.figure.axes) == 3
 
 
 def test_one_view_alone_has_no_bar_for_all(data):

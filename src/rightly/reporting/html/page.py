@@ -12,7 +12,7 @@ from typing import Any
 from rightly.atomic_write import write_atomically
 from rightly.calibrators import CALIBRATORS, FittedCalibrator
 from rightly.evaluation.data_sets import TestSets, load_data_set, load_test_sets
-from rightly.evaluation.measurement import Progress, compare_methods
+from rightly.evaluation.measurement import Progress, compare_methods, resolve_metrics
 from rightly.evaluation.method_selection import resolve_methods
 from rightly.evaluation.results import Bootstrap, Result, unique
 from rightly.metrics import METRICS, curves
@@ -59,7 +59,7 @@ def report(
     out: str | os.PathLike[str] | None = None,
     methods: str | Sequence[str] | None = METHODS,
     method: str = METHOD,
-    metrics: Sequence[str] = PAGE_METRICS,
+    metrics: str | Sequence[str] = PAGE_METRICS,
     images: Any = None,
     title: str = "this classifier",
     bootstrap: Bootstrap | None = None,
@@ -74,7 +74,7 @@ def report(
     """
     if cal is None and calibrator is None:
         raise ValueError("report needs cal, to fit a method on, or calibrator: give one of them")
-    measured = unique([*(METRICS.find(name).name for name in metrics), *summary.TESTED])
+    measured = unique([*resolve_metrics(metrics), *summary.TESTED])
     fitted = None if calibrator is None else open_calibrator(calibrator)
     loaded = load_test_sets(tests)
     pictures = None if images is None else Pictures.open(images, tests)
