@@ -29,6 +29,8 @@ def test_measures_are_the_metrics_of_confidence_and_probabilities(sample, other)
     assert values["nll"] == expected
     assert list(values) == list(METRICS)
     assert measure(fitted, *other, ["brier"]) == {"brier": values["brier"]}
+    assert measure(fitted, *other, "brier") == {"brier": values["brier"]}
+    assert measure(fitted, *other, "all") == values
 
 
 class Contrarian(Calibrator):

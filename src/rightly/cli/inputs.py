@@ -140,13 +140,7 @@ def select_names(joined: str | None) -> str | list[str] | None:
 
 def select_metrics(joined: str | None) -> dict[str, Any]:
     """The argument `metrics` of an option that may be left out."""
-    if joined is None:
-        return {}
-    if joined != "all":
-        return {"metrics": split_names(joined)}
-    from rightly.metrics import METRICS
-
-    return {"metrics": list(METRICS)}
+    return {} if joined is None else {"metrics": select_names(joined)}
 
 
 def make_bootstrap(

@@ -1,6 +1,6 @@
 """From calibrators and test sets to numbers: one result a calibrator, test set, metric and seed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rightly.calibrators import CALIBRATORS, AnyCalibrator, Calibrator, calibrator
@@ -24,14 +24,22 @@ TABLE_METRICS = ("ece", "brier", "ks", "auroc")  # the columns of the paper's ta
 Progress = Callable[[str, int, int], object]
 
 
+def resolve_metrics(metrics: str | Iterable[str] | None) -> list[str]:
+    """The metrics of one name or some; None and "all" stand for every one."""
+    if metrics is None or metrics == "all":
+        return list(METRICS)
+    names = [metrics] if isinstance(metrics, str) else metrics
+    return unique(METRICS.find(name).name for name in names)
+
+
 def measure(
     calibrator: AnyCalibrator,
     predictions: Predictions,
     labels: AnyArray,
-    metrics: Sequence[str] | None = None,
+    metrics: str | Sequence[str] | None = None,
 ) -> dict[str, float]:
     """The chosen metrics, or all, of a fitted calibrator on one test set."""
-    names = tuple(METRICS) if metrics is None else metrics
+    names = resolve_metrics(metrics)
     return compute_values(compute_outcomes(calibrator, predictions, labels, names), names)
 
 
@@ -68,7 +76,7 @@ def compare_methods(
     cal: LabelledSet,
     tests: TestSets,
     methods: Sequence[str],
-    metrics: Sequence[str] = TABLE_METRICS,
+    metrics: str | Sequence[str] = TABLE_METRICS,
     seeds: int = 1,
     bootstrap: Bootstrap | None = None,
     progress: Progress | None = None,
@@ -85,17 +93,17 @@ def compare_methods(
     records = unique(CALIBRATORS.find(name) for name in methods)
     others = others or {}
     names = [*(record.name for record in records), *others]
-    metrics = [METRICS.find(name).name for name in metrics]
+    chosen = resolve_metrics(metrics)
     sizes = {dataset: len(test) for dataset, (test, _) in tests.items()}
     replicates = None
     if bootstrap is not None:
-        replicates = _Replicates(bootstrap.resolve(names), sizes, metrics, len(names))
+        replicates = _Replicates(bootstrap.resolve(names), sizes, chosen, len(names))
 
     def measure_on_all(name: str, fitted: AnyCalibrator, seed: int) -> list[Result]:
         results = []
         for dataset, (test, truth) in tests.items():
-            outcomes = compute_outcomes(fitted, fitted.select_views(test), truth, metrics)
-            values = compute_values(outcomes, metrics)
+            outcomes = compute_outcomes(fitted, fitted.select_views(test), truth, chosen)
+            values = compute_values(outcomes, chosen)
             results += [Result(name, dataset, key, value, seed) for key, value in values.items()]
             if replicates is not None:
                 replicates.add(name, dataset, outcomes)
@@ -173,24 +181,24 @@ def measure_before_and_after(
     dataset: str,
     predictions: Predictions,
     labels: AnyArray,
-    metrics: Sequence[str] | None = None,
+    metrics: str | Sequence[str] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> BeforeAfter:
     """The chosen metrics, or all, without and with calibration, and how they change."""
-    metrics = [METRICS.find(name).name for name in (METRICS if metrics is None else metrics)]
+    names = resolve_metrics(metrics)
     pair = {"before": fit_uncalibrated(predictions, labels), "after": calibrator}
     outcomes = {
-        name: compute_outcomes(one, predictions, labels, metrics) for name, one in pair.items()
+        name: compute_outcomes(one, predictions, labels, names) for name, one in pair.items()
     }
     results = [
         Result(name, dataset, key, value, 0)
         for name, one in outcomes.items()
-        for key, value in compute_values(one, metrics).items()
+        for key, value in compute_values(one, names).items()
     ]
     replicates = None
     if bootstrap is not None:
         pairwise = Bootstrap(bootstrap.resamples, bootstrap.seed, "before").resolve(list(pair))
-        replicates = _Replicates(pairwise, {dataset: len(predictions)}, metrics, len(pair))
+        replicates = _Replicates(pairwise, {dataset: len(predictions)}, names, len(pair))
         for name, one in outcomes.items():
             replicates.add(name, dataset, one)
         results = replicates.attach(results)
@@ -199,7 +207,7 @@ def measure_before_and_after(
         for name, title in (("before", "uncalibrated"), ("after", calibrator.title))
     )
     change = {}
-    for key in metrics:
+    for key in names:
         value = after[key].value - before[key].value
         change[key] = Result("change", dataset, key, value, 0)
         if replicates is not None:

@@ -113,7 +113,7 @@ def compare(
     tests: Mapping[str, Any],
     *,
     methods: str | Sequence[str] | None = None,
-    metrics: Sequence[str] = TABLE_METRICS,
+    metrics: str | Sequence[str] = TABLE_METRICS,
     seeds: int = 1,
     bootstrap: Bootstrap | None = None,
     progress: Progress | None = None,
@@ -122,8 +122,9 @@ def compare(
 
     A data set is a path or (predictions, labels); one with shifted rows makes several test sets.
     `methods` are names, aliases or groups, or "all"; without any, the groups baseline, paper and
-    own. Of a group, those methods are compared whose inputs are in all data. What draws at random
-    is fitted once a seed. With a `Bootstrap`, values have intervals and paired tests.
+    own. Of a group, those methods are compared whose inputs are in all data. `metrics` are names,
+    or "all". What draws at random is fitted once a seed. With a `Bootstrap`, values have intervals
+    and paired tests.
     """
     fitted_on, on = load_data_set(cal, argument="cal"), load_test_sets(tests)
     chosen, skipped = resolve_methods(methods, fitted_on, on)

@@ -87,7 +87,7 @@ def evaluate(
     calibrator: FilePath | AnyCalibrator,
     tests: Mapping[str, Any],
     *,
-    metrics: Sequence[str] | None = None,
+    metrics: str | Sequence[str] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Evaluation:
     """Measures a fitted calibrator, or a saved one by its path, before and after on test sets.
@@ -102,7 +102,7 @@ def evaluate(
 def evaluate_sets(
     fitted: FittedCalibrator,
     tests: TestSets,
-    metrics: Sequence[str] | None = None,
+    metrics: str | Sequence[str] | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Evaluation:
     """The same for test sets that are loaded."""

@@ -10,10 +10,9 @@ from typing import Any
 from rightly.atomic_write import write_atomically
 from rightly.calibrators import CALIBRATORS, FittedCalibrator
 from rightly.evaluation.data_sets import LabelledSet, TestSets, load_data_set, load_test_sets
-from rightly.evaluation.measurement import Progress, compare_methods
+from rightly.evaluation.measurement import Progress, compare_methods, resolve_metrics
 from rightly.evaluation.method_selection import resolve_methods
 from rightly.evaluation.results import Bootstrap, Result, unique
-from rightly.metrics import METRICS
 from rightly.reporting.comparison import Comparison
 from rightly.reporting.evaluation_table import Evaluation, evaluate_sets, open_calibrator
 from rightly.reporting.html import study, summary
@@ -77,7 +76,7 @@ def report(
     out: str | os.PathLike[str] | None = None,
     methods: str | Sequence[str] | None = METHODS,
     method: str = METHOD,
-    metrics: Sequence[str] = PAGE_METRICS,
+    metrics: str | Sequence[str] = PAGE_METRICS,
     views: Sequence[str] | None = None,
     images: Any = None,
     title: str = "this classifier",
@@ -93,7 +92,7 @@ def report(
     """
     if cal is None and calibrator is None:
         raise ValueError("report needs cal, to fit a method on, or calibrator: give one of them")
-    measured = unique([*(METRICS.find(name).name for name in metrics), *summary.TESTED])
+    measured = unique([*resolve_metrics(metrics), *summary.TESTED])
     fitted = None if calibrator is None else open_calibrator(calibrator)
     loaded = load_test_sets(tests, views)
     pictures = None if images is None else Pictures.open(images, tests)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rightly.reporting.figures.calibration import (
         draw_smooth_reliability as draw_smooth_reliability,
     )
+    from rightly.reporting.figures.differences import draw_view_costs as draw_view_costs
     from rightly.reporting.figures.kinds import FIGURES as FIGURES
     from rightly.reporting.figures.kinds import Figure as Figure
     from rightly.reporting.figures.kinds import FigureData as FigureData
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "calibration": ("draw_histogram", "draw_ks", "draw_reliability", "draw_smooth_reliability"),
+    "differences": ("draw_view_costs",),
     "kinds": ("FIGURES", "Figure", "FigureData", "draw_figure", "include_uncalibrated"),
     "ranking": ("draw_risk_coverage", "draw_roc"),
     "studies": ("Bars", "draw_bars", "draw_cost_curve", "draw_temperature", "draw_view_costs"),

@@ -13,6 +13,7 @@ from rightly.reporting.formatting import display_factor
 
 if TYPE_CHECKING:
     from rightly.calibrators import AnyCalibrator
+    from rightly.evaluation.view_cost import ViewCost
     from rightly.reporting.figures.kinds import FigureData
 
 BASE = "temperature_scaling"  # which needs no views
@@ -117,6 +118,19 @@ def draw_budget(data: "FigureData") -> Any:
             draw_cost_curve(cost, values[:, 0], low, high, ax, dataset, _label(metric))
     for ax in grid[:-1].flat:
         ax.set_xlabel("")
+    return grid.flat[0]
+
+
+def draw_view_costs(costs: "Sequence[ViewCost]") -> Any:
+    """A panel a metric, against the mean forward passes that budgets take."""
+    from rightly.reporting.figures.studies import draw_cost_curve
+    from rightly.reporting.figures.style import make_grid
+
+    grid = make_grid(1, len(COST_METRICS), 2.4)
+    passes = np.array([cost.passes for cost in costs])
+    for ax, metric in zip(grid.flat, COST_METRICS, strict=True):
+        shown = display_factor(metric) * np.array([getattr(cost, metric) for cost in costs])
+        draw_cost_curve(passes, shown, shown, shown, ax, label=_label(metric))
     return grid.flat[0]
 
 

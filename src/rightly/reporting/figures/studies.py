@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from rightly.evaluation.view_cost import COST_METRICS, ViewCost
 from rightly.metrics.curves import TemperatureBand
 from rightly.reporting.figures.style import (
     BLUE,
@@ -18,11 +19,6 @@ from rightly.reporting.figures.style import (
     make_grid,
     use_style,
 )
-
-if TYPE_CHECKING:
-    from rightly.evaluation.view_cost import ViewCost
-
-from rightly.evaluation.view_cost import COST_METRICS
 
 
 def draw_temperature(
@@ -88,7 +84,7 @@ def draw_cost_curve(
     return ax
 
 
-def draw_view_costs(costs: "Sequence[ViewCost]") -> Any:
+def draw_view_costs(costs: Sequence[ViewCost]) -> Any:
     """Brier score, AUROC and ECE against mean forward passes per image, a panel each."""
     grid = make_grid(1, len(COST_METRICS), 2.4)[0]
     passes = np.array([cost.passes for cost in costs])
