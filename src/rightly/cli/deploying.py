@@ -12,20 +12,14 @@ from rich.progress import track
 from rich.table import Table
 
 from rightly.atomic_write import write_atomically
-from rightly.calibrators import FittedCalibrator, load_calibrator
-from rightly.classifiers import KNOWN, Preprocessing
+from rightly.classifiers import KNOWN
 from rightly.cli.calibrating import labelled, names_in
 from rightly.cli.collecting import add_preprocessing, preprocessing_of
 from rightly.cli.consoles import ERR, OUT
 from rightly.datasets import UnreadableImage
 from rightly.datasets.class_folders import pictures_in
 from rightly.datasets.decoding import Files
-from rightly.decisions.thresholds import at_threshold
-from rightly.deployment import CalibratedClassifier, Deployed, Verdicts, export, open_deployed
-from rightly.deployment.hub import CALIBRATOR, CONFIG
-from rightly.deployment.metadata import expected_preprocessing, identity_without_classifier
-from rightly.deployment.model_card import Measured, block_of, card_of
-from rightly.evaluation.measurement import TABLE_METRICS, measure, split_by_shift, uncalibrated
+from rightly.deployment import ExportedModel, Outputs, export_model, make_card, open_exported
 from rightly.evaluation.view_cost import METRICS, Point, cost_curve
 
 
@@ -79,18 +73,24 @@ def add_commands(commands: Any) -> None:
 
 
 def _export(chosen: argparse.Namespace) -> None:
-    fitted = load_calibrator(chosen.calibrator)
+    if chosen.samples < 1:
+        raise ValueError(f"--samples must be at least 1, got {chosen.samples}")
     spec = chosen.model or f"onnx:{chosen.graft}"
-    preprocessing, size = _told_of_images(chosen, fitted)
-    model = CalibratedClassifier(
-        spec, fitted, preprocessing=preprocessing, output=chosen.output, device="cpu"
-    )
-    pictures = [] if chosen.images is None else _some_pictures(Path(chosen.images), chosen.samples)
-    with ERR.status(f"exporting {spec} with {fitted.title}"):
-        identity = export(model, chosen.out, pictures, size)
-    parity = identity["parity"]
+    only_size = chosen.resize is None and chosen.mean is None and chosen.std is None
+    with ERR.status(f"exporting {spec}"):
+        metadata = export_model(
+            spec,
+            chosen.calibrator,
+            chosen.out,
+            images=chosen.images or (),
+            samples=chosen.samples,
+            preprocessing=None if only_size else preprocessing_of(chosen),
+            size=(chosen.size, chosen.size) if chosen.size else None,
+            output=chosen.output,
+        )
+    parity = metadata["parity"]
     OUT.print(
-        f"{spec} with {fitted.title} is in {chosen.out} "
+        f"{spec} with {metadata['method']} is in {chosen.out} "
         f"({Path(chosen.out).stat().st_size / 1e6:.1f} MB)\n"
         f"on {parity['images']} {parity['kind']} images its confidence differs from torch's by at "
         f"most {parity['confidence']:.1e}",
@@ -99,28 +99,8 @@ def _export(chosen: argparse.Namespace) -> None:
     )
 
 
-def _told_of_images(
-    chosen: argparse.Namespace, fitted: FittedCalibrator
-) -> tuple[Preprocessing | None, tuple[int, int] | None]:
-    """How the classifier wants its images, and their size where it takes any."""
-    size = (chosen.size, chosen.size) if chosen.size else None
-    expected = expected_preprocessing(fitted)
-    only_size = chosen.resize is None and chosen.mean is None and chosen.std is None
-    if only_size and expected is not None and expected.size is None:
-        return None, size
-    return preprocessing_of(chosen), size
-
-
-def _some_pictures(folder: Path, count: int) -> list[Any]:
-    if count < 1:
-        raise ValueError(f"--samples must be at least 1, got {count}")
-    files = _files(folder)
-    chosen = files[:: max(1, len(files) // count)][:count]
-    return [Files(file.parent, [file.name])(0) for file in chosen]
-
-
 def _predict(chosen: argparse.Namespace) -> None:
-    model = open_deployed(chosen.model)
+    model = open_exported(chosen.model)
     files = [file for given in chosen.pictures for file in _files(Path(given))]
     unreadable: list[str] = []
     rows = []
@@ -151,7 +131,7 @@ def _batches(files: list[Path], size: int) -> Iterator[list[Path]]:
         yield files[start : start + size]
 
 
-def _rows(model: Deployed, files: list[Path], unreadable: list[str]) -> list[dict[str, Any]]:
+def _rows(model: ExportedModel, files: list[Path], unreadable: list[str]) -> list[dict[str, Any]]:
     read: list[tuple[Path, np.ndarray]] = []
     for file in files:
         try:
@@ -162,25 +142,25 @@ def _rows(model: Deployed, files: list[Path], unreadable: list[str]) -> list[dic
         read.append((file, model.preprocessing.pixels(picture)))
     if not read:
         return []
-    verdicts = model.predict(np.stack([pixels for _, pixels in read]))
-    return [row_of(model, verdicts, i, str(file)) for i, (file, _) in enumerate(read)]
+    outputs = model.predict(np.stack([pixels for _, pixels in read]))
+    return [row_of(model, outputs, i, str(file)) for i, (file, _) in enumerate(read)]
 
 
-def row_of(model: Deployed, verdicts: Verdicts, i: int, file: str) -> dict[str, Any]:
+def row_of(model: ExportedModel, outputs: Outputs, i: int, file: str) -> dict[str, Any]:
     """What is said about one picture, as plain values."""
-    number = int(verdicts.classes[i])
+    number = int(outputs.classes[i])
     names = model.class_names
     return {
         "file": file,
         "class": number,
         "name": None if names is None else names[number],
-        "confidence": float(verdicts.confidence[i]),
-        "raw_confidence": float(verdicts.raw_confidence[i]),
-        "accept": None if verdicts.accept is None else bool(verdicts.accept[i]),
+        "confidence": float(outputs.confidence[i]),
+        "raw_confidence": float(outputs.raw_confidence[i]),
+        "accept": None if outputs.accept is None else bool(outputs.accept[i]),
     }
 
 
-def _predictions_table(rows: list[dict[str, Any]], model: Deployed) -> Table:
+def _predictions_table(rows: list[dict[str, Any]], model: ExportedModel) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("picture", "class"):
         table.add_column(name, overflow="fold")
@@ -237,61 +217,15 @@ def _plot_budget(points: list[Point], path: Path) -> None:
 
 
 def _card(chosen: argparse.Namespace) -> None:
-    path = Path(chosen.model)
-    identity = _identity(path)
-    results = []
-    if chosen.on:
-        results = _measured(_calibrator_path(path, chosen.calibrator), chosen.on)
-    text = (block_of if chosen.block else card_of)(identity, results)
+    tests = {}
+    for item in chosen.on:
+        name, _, file = item.rpartition("=")
+        tests[name or Path(file).stem] = file
+    if tests and chosen.calibrator is None and Path(chosen.model).suffix in (".onnx", ".pt2"):
+        raise ValueError("--on needs --calibrator, because an exported file takes images")
+    text = make_card(chosen.model, tests, chosen.calibrator, block_only=chosen.block)
     if chosen.out is None:
         OUT.print(text, markup=False, highlight=False, soft_wrap=True)
         return
     write_atomically(Path(chosen.out), lambda part: part.write_text(text))
     OUT.print(f"the card is in {chosen.out}", soft_wrap=True)
-
-
-def _identity(path: Path) -> Any:
-    if path.is_dir():
-        try:
-            return json.loads((path / CONFIG).read_text())
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{path} must hold a {CONFIG} of save_pretrained: {error}") from error
-    if path.suffix in (".onnx", ".pt2"):
-        return open_deployed(path).identity
-    return identity_without_classifier(load_calibrator(path))
-
-
-def _calibrator_path(path: Path, given: str | None) -> Path:
-    if given is not None:
-        return Path(given)
-    if path.is_dir():
-        return path / CALIBRATOR
-    if path.suffix in (".onnx", ".pt2"):
-        raise ValueError("--on needs --calibrator, because an exported file takes images")
-    return path
-
-
-def _measured(path: Path, tests: list[str]) -> list[Measured]:
-    fitted = load_calibrator(path)
-    results = []
-    for item in tests:
-        name, _, file = item.rpartition("=")
-        loaded = labelled(file, ",".join(fitted.view_names) or None)
-        for title, (shown, truth) in split_by_shift(name or Path(file).stem, *loaded).items():
-            own = uncalibrated(shown, truth)
-            correct = shown.correct(truth)
-            point = None
-            if fitted.threshold is not None:
-                point = at_threshold(fitted.confidence(shown), correct, fitted.threshold)
-            results.append(
-                Measured(
-                    title,
-                    len(shown),
-                    float(correct.double().mean()),
-                    measure(own, shown, truth, TABLE_METRICS),
-                    measure(fitted, shown, truth, TABLE_METRICS),
-                    None if point is None else point.coverage,
-                    None if point is None or not point.accepted else point.accuracy,
-                )
-            )
-    return results

@@ -47,7 +47,7 @@ def add_commands(commands: Any) -> None:
     add.set_defaults(run=_fit)
 
 
-def learn(chosen: argparse.Namespace) -> None:
+def _fit(chosen: argparse.Namespace) -> None:
     predictions, labels = labelled(chosen.cal, chosen.views)
     asked = {"expected_shift": chosen.expected_shift, "neighbours": chosen.neighbours}
     if chosen.method != "auto":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rightly.cli.consoles import ERR, OUT
 
 if TYPE_CHECKING:
-    from rightly.deployment.runtime import Deployed
+    from rightly.deployment.runtime import ExportedModel
 
 
 def add_commands(commands: Any) -> None:
@@ -44,7 +44,7 @@ def _serve(chosen: argparse.Namespace) -> None:
         from rightly.serving.server import address
     except ImportError as error:
         raise ImportError(f"serve needs more: pip install 'rightly[serve]' ({error})") from error
-    from rightly.deployment.runtime import open_deployed
+    from rightly.deployment.runtime import open_exported
 
     limits = Limits(
         body_bytes=int(chosen.max_body_mb * 1e6),
@@ -55,7 +55,7 @@ def _serve(chosen: argparse.Namespace) -> None:
         timeout_s=chosen.timeout_s,
         queue=chosen.queue,
     )
-    model = open_deployed(chosen.file)
+    model = open_exported(chosen.file)
     app = make_app(model, limits, chosen.allow_origin)
     with listen(chosen.host, chosen.port) as listening:
         where = address(listening)
@@ -67,8 +67,8 @@ def _serve(chosen: argparse.Namespace) -> None:
     ERR.print("stopped")
 
 
-def _described(model: "Deployed") -> str:
-    identity = model.identity
-    classifier = (identity.get("classifier") or {}).get("name") or "an unnamed classifier"
+def _described(model: "ExportedModel") -> str:
+    metadata = model.metadata
+    classifier = (metadata.get("classifier") or {}).get("name") or "an unnamed classifier"
     threshold = "no threshold" if model.threshold is None else f"threshold {model.threshold:.4g}"
-    return f"{identity['method']} on {classifier}, {identity['class_count']} classes, {threshold}"
+    return f"{metadata['method']} on {classifier}, {metadata['class_count']} classes, {threshold}"
