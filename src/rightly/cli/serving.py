@@ -40,8 +40,8 @@ def add_commands(commands: Any) -> None:
 
 def _serve(chosen: argparse.Namespace) -> None:
     try:
-        from rightly.serving import Limits, listen, make_app, run
-        from rightly.serving.server import address
+        from rightly.serving import Limits, make_app, open_socket, run_app
+        from rightly.serving.server import format_address
     except ImportError as error:
         raise ImportError(f"serve needs more: pip install 'rightly[serve]' ({error})") from error
     from rightly.deployment.runtime import open_exported
@@ -57,13 +57,13 @@ def _serve(chosen: argparse.Namespace) -> None:
     )
     model = open_exported(chosen.file)
     app = make_app(model, limits, chosen.allow_origin)
-    with listen(chosen.host, chosen.port) as listening:
-        where = address(listening)
+    with open_socket(chosen.host, chosen.port) as listening:
+        where = format_address(listening)
         OUT.print(f"serving {chosen.file}: {_described(model)}", soft_wrap=True, markup=False)
         OUT.print(f"listening on {where} (docs: {where}/docs)", soft_wrap=True, markup=False)
         # Pillow warns of what clients send, in words that they choose: nothing for a log.
         warnings.filterwarnings("ignore", module=r"PIL\.")
-        run(app, listening, limits.timeout_s)
+        run_app(app, listening, limits.timeout_s)
     ERR.print("stopped")
 
 

@@ -23,7 +23,7 @@ from rightly.serving.prometheus import MetricsMiddleware
 from rightly.serving.schemas import Answer, Card, ErrorAnswer, ErrorDetail, Health, encode_card
 from rightly.serving.service import ClientGone, Service
 
-GONE = 499  # nginx's status for a client that hung up; only counters see it
+GONE = 499  # nginx's status for a client that hung up; only metrics see it
 REFUSALS = {
     400: "The form is malformed.",
     408: "The request took too long, from the first byte to the answer.",
@@ -109,7 +109,7 @@ def _add_api(app: FastAPI, service: Service) -> None:
 
     @app.get(
         "/metrics",
-        summary="Counters for Prometheus",
+        summary="Metrics for Prometheus",
         response_class=Response,
         responses={200: {"description": "Text for Prometheus.", "content": {"text/plain": {}}}},
         openapi_extra=CURL["metrics"],

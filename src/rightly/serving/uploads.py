@@ -42,28 +42,28 @@ class MemoryBudget:
     @contextmanager
     def reserve(self) -> Iterator[Callable[[int], None]]:
         """A function that reserves so many bytes more; all are released at the end."""
-        taken = 0
+        reserved = 0
 
-        def take(count: int) -> None:
-            nonlocal taken
-            if taken + count > self._limits.body_bytes:
+        def reserve_bytes(count: int) -> None:
+            nonlocal reserved
+            if reserved + count > self._limits.body_bytes:
                 _refuse_large(self._limits)
             if self.held + count > MAX_BODIES * self._limits.body_bytes:
                 refuse_busy("the server holds as many images as it may")
-            taken += count
+            reserved += count
             self.held += count
 
         try:
-            yield take
+            yield reserve_bytes
         finally:
-            self.held -= taken
+            self.held -= reserved
 
 
 async def read_uploads(
-    request: Request, limits: Limits, take: Callable[[int], None]
+    request: Request, limits: Limits, reserve: Callable[[int], None]
 ) -> list[Upload]:
     """The files in the body of a request, in order."""
-    form = _Form(_boundary(request), limits)
+    form = _Form(_read_boundary(request), limits)
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > limits.body_bytes:
         if "expect" not in request.headers:  # otherwise the client has not sent anything yet
@@ -71,15 +71,15 @@ async def read_uploads(
         _refuse_large(limits)
     try:
         async for chunk in request.stream():
-            take(len(chunk))
+            reserve(len(chunk))
             form.write(chunk)
     except RefusedRequest:
         await _drain(request)
         raise
-    return form.uploads()
+    return form.finish()
 
 
-def _boundary(request: Request) -> bytes:
+def _read_boundary(request: Request) -> bytes:
     kind, options = parse_options_header(request.headers.get("content-type"))
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
         raise RefusedRequest(
@@ -143,7 +143,8 @@ class _Form:
         except FormParserError as error:
             _refuse_malformed(str(error))
 
-    def uploads(self) -> list[Upload]:
+    def finish(self) -> list[Upload]:
+        """The files, once the whole body was written."""
         if not self._ended and self._uploads:
             _refuse_malformed("it ends in the middle of a part")
         if not self._uploads:
@@ -168,7 +169,8 @@ class _Form:
             raise RefusedRequest(
                 422,
                 "unknown_field",
-                f"fields of the form must be called one of {list(FIELDS)}, got {_clean_name(name)!r}",
+                f"fields of the form must be called one of {list(FIELDS)}, got "
+                f"{_clean_name(name)!r}",
             )
         if len(self._uploads) == self._limits.images:
             raise RefusedRequest(
