@@ -22,8 +22,10 @@ import torch
 import rightly
 from collect import resnet50
 from rightly.classifiers import Preprocessing
-from rightly.deployment import export, open_deployed
-from rightly.deployment.onnx_graph import _OfStack, quietly, traced
+from rightly.deployment import export_classifier, open_exported
+from rightly.deployment.onnx_graph import list_outputs
+from rightly.deployment.onnx_tracing import silence_tracer, trace_module
+from rightly.deployment.stages import StackedCalibration
 from speed import synthetic
 
 VIEWS = ("rotation", "grayscale", "color_jitter")
@@ -56,22 +58,24 @@ def runs(engine: str, device: str, batch: int, size: int, folder: Path) -> dict[
         found: dict[str, Run] = {"bare": lambda: network(preprocessing.normalise(shown))}
         for name, model in models.items():
             found[name] = lambda model=model: model(shown)
-        head = models["3 views"].head
-        return {**found, "head of 3 views": lambda: head.of_stack(ready)}
+        head = models["3 views"].calibration
+        return {**found, "head of 3 views": lambda: head(ready)}
     import onnxruntime
 
-    with quietly():
+    with silence_tracer():
         look = models["0 views"].network
-        graph = traced(look, {"given": (images[:1].repeat(2, 1, 1, 1), "n")}, ["look_logits"])
-        head = traced(_OfStack(models["3 views"].head), {"stacked": (logits, "looks")}, ["said_p"])
+        graph = trace_module(look, {"given": (images[:1].repeat(2, 1, 1, 1), "n")}, ["look_logits"])
+        stage = StackedCalibration(models["3 views"].calibration)
+        names = [f"outputs_{name}" for name in list_outputs(models["3 views"])]
+        head = trace_module(stage, {"stacked": (logits, "stack")}, names)
     bare = onnxruntime.InferenceSession(graph.SerializeToString())
     alone = onnxruntime.InferenceSession(head.SerializeToString())
     given, stacked = images.numpy(), logits.numpy()
     found = {"bare": lambda: bare.run(None, {"given": given})}
     for name, model in models.items():
         path = folder / f"{name[0]}.onnx"
-        export(model, path)
-        opened = open_deployed(path)
+        export_classifier(model, path)
+        opened = open_exported(path)
         found[name] = lambda opened=opened: opened.run(given)
     return {**found, "head of 3 views": lambda: alone.run(None, {"stacked": stacked})}
 

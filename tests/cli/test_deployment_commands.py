@@ -8,7 +8,7 @@ from PIL import Image
 
 import rightly
 from rightly.cli import main
-from rightly.deployment import open_deployed
+from rightly.deployment import open_exported
 from tests.conftest import make
 from tests.deployment.tiny_models import PREPROCESSING, Small, fitted, pictures
 from tests.deployment.tiny_models import predictions as small_predictions
@@ -36,9 +36,9 @@ def place(tmp_path_factory):
 
 
 def test_export_writes_a_file_that_names_its_classifier(place):
-    identity = open_deployed(place / "model.onnx").identity
-    assert identity["classifier"]["name"].endswith(":small")
-    assert identity["parity"]["kind"] == "made-up" and identity["parity"]["confidence"] < 1e-5
+    metadata = open_exported(place / "model.onnx").metadata
+    assert metadata["classifier"]["name"].endswith(":small")
+    assert metadata["parity"]["kind"] == "synthetic" and metadata["parity"]["confidence"] < 1e-5
 
 
 def test_predict_prints_json_for_files_and_folders(place, capsys):
@@ -168,7 +168,7 @@ def test_export_compares_on_as_many_pictures_as_asked(place, tmp_path, capsys):
     arguments += ["--images", str(place / "photos"), "--out", str(out)]
     assert main(["export", *arguments, "--samples", "2"]) == 0
     assert "on 2 real images" in capsys.readouterr().out
-    assert open_deployed(out).identity["parity"]["images"] == 2
+    assert open_exported(out).metadata["parity"]["images"] == 2
     assert main(["export", *arguments, "--samples", "0"]) == 2
     assert "--samples must be at least 1" in capsys.readouterr().err
 

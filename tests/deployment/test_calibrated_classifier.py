@@ -26,7 +26,7 @@ def test_forward_gives_scaled_logits_confidence_and_temperature():
     assert torch.allclose(logits.softmax(-1).amax(-1), confidence, atol=1e-5)
 
 
-def test_predict_says_what_the_calibrator_says_about_collected_predictions():
+def test_predict_gives_what_the_calibrator_gives_for_collected_predictions():
     calibrator = fitted(threshold=0.7)
     images = list(pictures(20, seed=3))
     outputs = CalibratedClassifier(Small(), calibrator).predict(images)
@@ -48,7 +48,7 @@ def test_each_image_is_judged_alone():
     assert torch.allclose(together, alone, atol=1e-6)
 
 
-def test_a_budget_spares_views_but_not_what_they_would_have_said():
+def test_a_budget_spares_views_without_a_gap_in_the_outputs():
     calibrator = fitted(budget=1.8)
     model = CalibratedClassifier(Small(), calibrator)
     seen = []
@@ -74,11 +74,11 @@ def test_methods_that_need_features_get_them():
 
 def test_onnx_classifiers_are_taken_as_well(tmp_path):
     path = tmp_path / "c.onnx"
-    given = torch.zeros(2, 3, 16, 16)
+    example = torch.zeros(2, 3, 16, 16)
     with silence_tracer():
         torch.onnx.export(
             Small().eval(),
-            (given,),
+            (example,),
             path,
             dynamo=True,
             verbose=False,

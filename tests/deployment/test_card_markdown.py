@@ -23,11 +23,12 @@ def test_the_threshold_is_shown_with_what_it_reached():
     assert "accepts 50.0%, of which 95.0% are right (95 % interval 90.0% to 97.0%)" in text
 
 
-def test_values_are_in_percent_and_what_there_is_not_is_a_dash():
+def test_values_are_in_percent_and_what_is_not_defined_is_named_so():
     row = CardRow("mine", 1000, 0.5, VALUES, VALUES, coverage=0.0)
     text = render_block(METADATA, [row])
     assert (
-        "| mine | 1,000 | 50.0% | 12.34 → 12.34 | 20.00 → 20.00 | – → – | 90.00 → 90.00 |" in text
+        "| mine | 1,000 | 50.0% | 12.34 → 12.34 | 20.00 → 20.00 | n/a → n/a | 90.00 → 90.00 |"
+        in text
     )
     assert "On mine: 0.0% accepted." in text  # of none, no accuracy is known
 

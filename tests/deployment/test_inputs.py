@@ -10,7 +10,7 @@ from rightly import CalibratedClassifier
 from tests.deployment.tiny_models import PREPROCESSING, Small, fitted, pictures, predictions
 
 
-def test_pictures_of_any_kind_are_shown_as_the_classifier_wants_them():
+def test_images_of_any_kind_are_shown_as_the_classifier_wants_them():
     model = CalibratedClassifier(Small(), fitted())
     grey = Image.fromarray(pictures(1, size=40)[0]).convert("L")
     outputs = model.predict([grey, Image.fromarray(pictures(1, size=64)[0]).convert("RGBA")])

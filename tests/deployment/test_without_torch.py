@@ -16,7 +16,6 @@ LIGHT = (
     "rightly.deployment.runtime",
     "rightly.deployment.outputs",
     "rightly.deployment.metadata",
-    "rightly.deployment.card_markdown",
     *(f"rightly.serving.{file.stem}" for file in sorted((ROOT / "serving").glob("*.py"))),
 )
 

@@ -43,7 +43,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_of_picture_is_read_as_collect_reads_it(kind):
+def test_each_kind_of_image_is_read_as_collect_reads_it(kind):
     model, data = BrightestChannel(), KINDS[kind]
     (prediction,) = post_files(data, model=model).json()["predictions"]
     with Image.open(io.BytesIO(data)) as stored:

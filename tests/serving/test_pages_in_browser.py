@@ -17,11 +17,11 @@ CLEAR, UNCLEAR = (250, 20, 20), (130, 120, 110)
 GIVE = """
 const [kind, data, name] = arguments;
 const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
-const given = new DataTransfer();
-given.items.add(new File([bytes], name, { type: "image/png" }));
+const data_transfer = new DataTransfer();
+data_transfer.items.add(new File([bytes], name, { type: "image/png" }));
 const event = kind === "drop"
-  ? new DragEvent("drop", { dataTransfer: given, bubbles: true, cancelable: true })
-  : new ClipboardEvent("paste", { clipboardData: given, bubbles: true, cancelable: true });
+  ? new DragEvent("drop", { dataTransfer: data_transfer, bubbles: true, cancelable: true })
+  : new ClipboardEvent("paste", { clipboardData: data_transfer, bubbles: true, cancelable: true });
 document.body.dispatchEvent(event);
 """
 
@@ -59,7 +59,7 @@ def choose(browser, file, shows="result"):
     wait_for(browser, lambda: seen(browser, shows))
 
 
-def test_a_chosen_picture_gets_its_class_two_confidences_the_views_and_a_verdict(server, files):
+def test_a_chosen_image_gets_its_class_two_confidences_the_views_and_a_verdict(server, files):
     with chromium() as browser:
         browser.get(server)
         wait_for(browser, lambda: "ca_views on brightest_channel" in text(browser, "model"))
@@ -70,8 +70,8 @@ def test_a_chosen_picture_gets_its_class_two_confidences_the_views_and_a_verdict
         assert (text(browser, "raw"), text(browser, "calibrated")) == ("99.8%", "94.8%")
         bar = browser.find_element(By.ID, "calibrated-bar")
         assert bar.get_attribute("aria-valuenow") == "94.8"
-        said = [row.text for row in browser.find_elements(By.CSS_SELECTOR, "#views tr")]
-        assert said == [
+        rows = [row.text for row in browser.find_elements(By.CSS_SELECTOR, "#views tr")]
+        assert rows == [
             "rotation red ✓ agrees 99.8%",
             "grayscale red ✓ agrees 99.8%",
             "color jitter not needed",
@@ -96,7 +96,7 @@ def test_without_a_threshold_the_number_is_put_into_words(files):
 
 
 @pytest.mark.parametrize("kind", ["drop", "paste"])
-def test_a_picture_can_be_dropped_or_pasted(server, kind):
+def test_a_image_can_be_dropped_or_pasted(server, kind):
     with chromium() as browser:
         browser.get(server)
         data = base64.b64encode(make_file((10, 200, 10))).decode()
@@ -107,7 +107,7 @@ def test_a_picture_can_be_dropped_or_pasted(server, kind):
         assert console_errors(browser) == []
 
 
-def test_what_is_wrong_is_said_in_words_and_the_next_picture_works(server, files):
+def test_what_is_wrong_is_reported_in_words_and_the_next_image_works(server, files):
     with chromium() as browser:
         browser.get(server)
         choose(browser, files / "broken.jpg", shows="error")
@@ -119,7 +119,7 @@ def test_what_is_wrong_is_said_in_words_and_the_next_picture_works(server, files
         assert text(browser, "class") == "red" and not seen(browser, "error")
 
 
-def test_a_server_that_is_gone_is_said_in_words(files):
+def test_a_server_that_is_gone_is_reported_in_words(files):
     with chromium() as browser:
         with serving_process() as (url, _):
             browser.get(url)

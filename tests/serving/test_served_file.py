@@ -38,7 +38,7 @@ def test_the_server_says_what_the_file_says(model):
     assert about["method"] == "ca_views" and about["threshold"]["value"] == 0.7
 
 
-def test_a_bad_picture_does_not_stop_the_server(model):
+def test_a_bad_image_does_not_stop_the_server(model):
     with TestClient(make_app(model, Limits())) as client:
         bad = client.post("/predict", files={"image": ("x.jpg", b"\x80\x04pickle", "image/jpeg")})
         good = client.post("/predict", files={"image": ("x.png", make_file(), "image/png")})

@@ -110,7 +110,7 @@ def test_a_client_that_hangs_up_is_not_waited_for():
 
 
 @pytest.mark.slow
-def test_a_thousand_requests_are_answered_each_for_its_own_picture_in_flat_memory(capsys):
+def test_a_thousand_requests_are_answered_each_for_its_own_image_in_flat_memory(capsys):
     """Load from a second process, this one, 32 requests at once."""
     at_once, margin_mb = 32, 16
 

@@ -28,12 +28,12 @@ def test_each_usual_field_name_is_taken(field):
     assert post_files(make_file(), field=field).status_code == 200
 
 
-def test_several_pictures_are_answered_in_their_order():
+def test_several_images_are_answered_in_their_order():
     colours = [(200, 10, 10), (10, 200, 10), (10, 10, 200), (180, 10, 10)]
     response = post_files(*[(f"{i}.png", make_file(each)) for i, each in enumerate(colours)])
-    prediction = response.json()["predictions"]
-    assert [each["name"] for each in prediction] == ["red", "green", "blue", "red"]
-    assert [each["file"] for each in prediction] == ["0.png", "1.png", "2.png", "3.png"]
+    predictions = response.json()["predictions"]
+    assert [each["name"] for each in predictions] == ["red", "green", "blue", "red"]
+    assert [each["file"] for each in predictions] == ["0.png", "1.png", "2.png", "3.png"]
 
 
 def test_a_body_that_is_announced_too_large_is_refused():
@@ -93,7 +93,7 @@ def test_a_bad_form_is_refused(content, headers, status, code):
     check_refusal(post_body(content, headers), status, code)
 
 
-def test_a_part_without_a_file_name_is_a_picture_without_a_name():
+def test_a_part_without_a_file_name_is_a_image_without_a_name():
     content = make_form(('Content-Disposition: form-data; name="image"', make_file()))
     (prediction,) = post_body(content).json()["predictions"]
     assert prediction["file"] is None and prediction["name"] == "red"
@@ -110,7 +110,7 @@ def test_more_images_than_allowed_are_refused():
 @pytest.mark.parametrize(
     "name", ["../../../etc/passwd", "/etc/passwd", "C:\\x.png", "a\x00b.png", 3000 * "x", "%2e%2e"]
 )
-def test_names_of_files_are_said_back_and_never_opened(name):
+def test_names_of_files_are_sent_back_and_never_opened(name):
     opened = []
 
     def watch(event, arguments):

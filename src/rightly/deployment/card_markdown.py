@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-HEADINGS = {"ece": "ECE ↓", "brier": "Brier ↓", "ks": "KS ↓", "auroc": "AUROC ↑"}
+METRICS = ("ece", "brier", "ks", "auroc")
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,13 @@ def _read_calibration(metadata: Mapping[str, Any]) -> list[CardRow]:
 def _render_table(rows: Sequence[CardRow]) -> str:
     if not rows:
         return ""
-    head = ["measured on", "samples", "accuracy", *HEADINGS.values()]
+    head = ["measured on", "samples", "accuracy", *(_format_title(name) for name in METRICS)]
     lines = [head, ["---", *["---:"] * (len(head) - 1)]]
     for row in rows:
         values = [
-            f"{_format_value(row.before.get(name))} → {_format_value(row.after.get(name))}"
-            for name in HEADINGS
+            f"{_format_number(name, row.before.get(name))} → "
+            f"{_format_number(name, row.after.get(name))}"
+            for name in METRICS
         ]
         lines.append([row.name, f"{row.samples:,}", f"{row.accuracy:.1%}", *values])
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -153,8 +154,9 @@ def _describe_results(metadata: Mapping[str, Any], rows: Sequence[CardRow]) -> d
     entries = []
     for row in rows:
         values: dict[str, tuple[str, float | None]] = {"accuracy": ("Accuracy", row.accuracy)}
-        for key, heading in HEADINGS.items():
-            values[key] = (f"{heading.split()[0]} after calibration", row.after.get(key))
+        for key in METRICS:
+            title = _format_title(key).split()[0]
+            values[key] = (f"{title} after calibration", row.after.get(key))
         metrics = [
             {"type": key, "name": title, "value": value}
             for key, (title, value) in values.items()
@@ -170,5 +172,9 @@ def _describe_results(metadata: Mapping[str, Any], rows: Sequence[CardRow]) -> d
     return {"name": f"{name}, calibrated", "results": entries}
 
 
-def _format_value(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.2f}"
+def _format_title(metric: str) -> str:
+    return {"ece": "ECE ↓", "brier": "Brier ↓", "ks": "KS ↓", "auroc": "AUROC ↑"}[metric]
+
+
+def _format_number(metric: str, value: float | None) -> str:
+    return "n/a" if value is None else f"{100 * value:.2f}"
