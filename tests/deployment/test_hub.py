@@ -31,7 +31,7 @@ def test_a_folder_around_another_classifier_is_refused(tmp_path):
 def test_parts_of_different_models_are_refused(tmp_path):
     CalibratedClassifier(Small(), fitted()).save_pretrained(tmp_path)
     fitted("temperature_scaling").save(tmp_path / "calibrator.safetensors")
-    with pytest.raises(ValueError, match="save both together"):
+    with pytest.raises(ValueError, match="use the two that were written together"):
         CalibratedClassifier.from_pretrained(tmp_path, Small())
 
 

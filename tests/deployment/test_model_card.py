@@ -69,13 +69,15 @@ def test_metadata_come_from_files_folders_and_calibrators(tmp_path):
 
 
 def test_an_exported_file_is_measured_by_its_calibrator(tmp_path):
-    path, tests = write_onnx(tmp_path / "m.onnx"), {"mine": predictions()}
+    path, tests = write_onnx(tmp_path / "m.onnx", class_count=4), {"mine": predictions()}
     with pytest.raises(ValueError, match="tests need calibrator="):
         make_card(path, tests)
     calibrator = fitted("temperature_scaling")
     CalibratedClassifier(Small(), calibrator).save_pretrained(tmp_path / "saved")
-    cards = [make_card(path, tests, given) for given in (calibrator, tmp_path / "saved")]
+    cards = [make_card(path, tests, source) for source in (calibrator, tmp_path / "saved")]
     assert cards[0] == cards[1] and "| mine | 400 |" in cards[0]
+    with pytest.raises(ValueError, match="use the two that were written together"):
+        make_card(path, tests, fitted("multi_isotonic"))
 
 
 def test_predictions_are_read_from_a_path_and_need_labels(tmp_path):

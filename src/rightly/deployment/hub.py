@@ -11,6 +11,7 @@ from rightly.atomic_write import write_atomically
 from rightly.calibrators import FittedCalibrator
 from rightly.deployment.card_markdown import render_card
 from rightly.deployment.metadata import CALIBRATOR_FILE, CONFIG_FILE, read_config
+from rightly.deployment.provenance import check_described
 from rightly.optional import require
 
 CARD_FILE = "README.md"
@@ -45,16 +46,7 @@ def locate_folder(name: str | os.PathLike[str]) -> Path:
 
 def check_config(folder: Path, calibrator: FittedCalibrator) -> None:
     """Refuses a folder whose config and calibrator were not written together."""
-    config = read_config(folder)
-    described = (config["method"], config["class_count"], tuple(config["views"]))
-    if described != (calibrator.title, calibrator.class_count, calibrator.view_names):
-        method, class_count, views = described
-        raise ValueError(
-            f"{folder / CONFIG_FILE} describes {method} of {class_count} classes with views "
-            f"{list(views)}, but {CALIBRATOR_FILE} beside it is {calibrator.title} of "
-            f"{calibrator.class_count} classes with views {list(calibrator.view_names)}: "
-            "save both together"
-        )
+    check_described(read_config(folder), calibrator, folder / CONFIG_FILE)
 
 
 def push_folder(repo_id: str, save: Callable[[Path], None], **options: Any) -> str:

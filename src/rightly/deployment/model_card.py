@@ -9,7 +9,7 @@ from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load
 from rightly.decisions.thresholds import at_threshold
 from rightly.deployment.card_markdown import CardRow, render_block, render_card
 from rightly.deployment.metadata import CALIBRATOR_FILE, read_config
-from rightly.deployment.provenance import describe_calibrator
+from rightly.deployment.provenance import check_described, describe_calibrator
 from rightly.deployment.runtime import SUFFIXES, open_exported
 from rightly.evaluation.measurement import TABLE_METRICS, measure, split_by_shift, uncalibrated
 from rightly.predictions import Predictions, load
@@ -36,6 +36,7 @@ def make_card(
     rows = []
     if tests:
         fitted = _open_calibrator(model, calibrator)
+        check_described(metadata, fitted, model)
         for name, data in tests.items():
             rows += measure_rows(fitted, name, data)
     return render_block(metadata, rows) if block_only else render_card(metadata, rows)

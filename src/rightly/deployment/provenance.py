@@ -1,6 +1,6 @@
 """What a calibrator was fitted on: written into files, and checked against a classifier."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rightly.calibrators import FittedCalibrator
@@ -80,6 +80,20 @@ def check_classifier(calibrator: FittedCalibrator, classifier: Classifier) -> No
     # Names that came with the images may differ from the classifier's own; its weights are proof.
     names = classifier.class_names if fingerprint is None else None
     check_classes(calibrator, classifier.class_count, names)
+
+
+def check_described(
+    metadata: Mapping[str, Any], calibrator: FittedCalibrator, path: object
+) -> None:
+    """Refuses a calibrator other than the one that a file's metadata describe."""
+    described = (metadata["method"], metadata["class_count"], tuple(metadata["views"]))
+    if described != (calibrator.title, calibrator.class_count, calibrator.view_names):
+        method, class_count, views = described
+        raise ValueError(
+            f"{path} describes {method} of {class_count} classes with views {list(views)}, but the "
+            f"calibrator is {calibrator.title} of {calibrator.class_count} classes with views "
+            f"{list(calibrator.view_names)}: use the two that were written together"
+        )
 
 
 def check_classes(
