@@ -23,8 +23,10 @@ from benchmarks.speed.fitting import build_predictions
 from benchmarks.speed.resnet50 import build_resnet50
 from benchmarks.speed.timing import time_call
 from rightly.classifiers import Preprocessing
-from rightly.deployment import export, open_deployed
-from rightly.deployment.onnx_graph import _OfStack, quietly, traced
+from rightly.deployment import export_classifier, open_exported
+from rightly.deployment.onnx_graph import list_outputs
+from rightly.deployment.onnx_tracing import silence_tracer, trace_module
+from rightly.deployment.stages import StackedCalibration
 
 VIEWS = ("rotation", "grayscale", "color_jitter")
 Run = Callable[[], object]
@@ -56,22 +58,26 @@ def build_runs(engine: str, device: str, batch: int, size: int, folder: Path) ->
         runs: dict[str, Run] = {"bare": lambda: network(preprocessing.normalise(images_there))}
         for name, model in models.items():
             runs[name] = lambda model=model: model(images_there)
-        head = models["3 views"].head
-        return {**runs, "head of 3 views": lambda: head.of_stack(ready)}
+        head = models["3 views"].calibration
+        return {**runs, "head of 3 views": lambda: head(ready)}
     import onnxruntime
 
-    with quietly():
+    with silence_tracer():
         look = models["0 views"].network
-        graph = traced(look, {"images": (images[:1].repeat(2, 1, 1, 1), "n")}, ["look_logits"])
-        head = traced(_OfStack(models["3 views"].head), {"stacked": (logits, "looks")}, ["said_p"])
+        graph = trace_module(
+            look, {"images": (images[:1].repeat(2, 1, 1, 1), "n")}, ["look_logits"]
+        )
+        stage = StackedCalibration(models["3 views"].calibration)
+        names = [f"outputs_{name}" for name in list_outputs(models["3 views"])]
+        head = trace_module(stage, {"stacked": (logits, "stack")}, names)
     bare = onnxruntime.InferenceSession(graph.SerializeToString())
     alone = onnxruntime.InferenceSession(head.SerializeToString())
     pixels, stacked = images.numpy(), logits.numpy()
     runs = {"bare": lambda: bare.run(None, {"images": pixels})}
     for name, model in models.items():
         path = folder / f"{name[0]}.onnx"
-        export(model, path)
-        opened = open_deployed(path)
+        export_classifier(model, path)
+        opened = open_exported(path)
         runs[name] = lambda opened=opened: opened.run(pixels)
     return {**runs, "head of 3 views": lambda: alone.run(None, {"stacked": stacked})}
 

@@ -38,22 +38,26 @@ def pictures(count: int, seed: int = 0, size: int = 16) -> np.ndarray:
     return coarse.repeat(size // 4, 1).repeat(size // 4, 2)
 
 
+def to_tensor(images: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(images).permute(0, 3, 1, 2)
+
+
 @cache
 def predictions():
     """What the small classifier says about 400 pictures, and labels it gets right now and then."""
     images = list(pictures(400, seed=1))
     classifier = rightly.classifiers.open_model(Small(), preprocessing=PREPROCESSING)
-    labelled = rightly.datasets.adapters.open_torch_dataset([(image, 0) for image in images])
-    found, _ = rightly.collect(classifier, labelled, views=VIEWS, features=True)
+    data = rightly.datasets.adapters.torch_dataset([(image, 0) for image in images])
+    collected, _ = rightly.collect(classifier, data, views=VIEWS, features=True)
     generator = torch.Generator().manual_seed(0)
     noise = torch.rand(len(images), 4, generator=generator).log().neg().log().neg()
-    return found, (found.logits / 3 + noise).argmax(-1)
+    return collected, (collected.logits / 3 + noise).argmax(-1)
 
 
 def fitted(method: str = "ca_views", **arguments):
-    given, labels = predictions()
+    collected, labels = predictions()
     named = rightly.Predictions(
-        given.logits, given.view_logits, given.features, given.view_names, NAMES
+        collected.logits, collected.view_logits, collected.features, collected.view_names, NAMES
     )
     module = rightly.classifiers.open_model(Small(), preprocessing=PREPROCESSING)
     source = {
@@ -66,14 +70,14 @@ def fitted(method: str = "ca_views", **arguments):
 
 def rehearsed():
     """Rightly's own, fitted on noisy copies as if they were four kinds of shifts: curved."""
-    given, labels = predictions()
+    collected, labels = predictions()
     generator = torch.Generator().manual_seed(5)
     parts = []
     for s in range(5):
-        noise = s * torch.randn(given.logits.shape, generator=generator)
-        marks = {"shift": np.full(len(given), s), "shift_names": STANDARD_SHIFTS[:4]}
-        views = given.view_logits + noise[:, None]
-        parts.append(rightly.Predictions(given.logits + noise, views, None, VIEWS, **marks))
+        noise = s * torch.randn(collected.logits.shape, generator=generator)
+        marks = {"shift": np.full(len(collected), s), "shift_names": STANDARD_SHIFTS[:4]}
+        views = collected.view_logits + noise[:, None]
+        parts.append(rightly.Predictions(collected.logits + noise, views, None, VIEWS, **marks))
     return rightly.fit("rightly", rightly.concatenate(parts), labels.repeat(5), threshold=0.5)
 
 
@@ -81,5 +85,5 @@ def exported(folder: Path, suffix: str, **arguments) -> Path:
     """A file with the small classifier."""
     path = folder / f"model{suffix}"
     model = rightly.CalibratedClassifier(Small(), fitted(**arguments))
-    rightly.deployment.export(model, path, list(pictures(4)))
+    rightly.deployment.export_classifier(model, path, list(pictures(4)))
     return path

@@ -1,7 +1,7 @@
-"""A tiny deployed classifier for tests of the server, and a server of it in a process of its own.
+"""A tiny exported classifier for tests of the server, and a server of it in a process of its own.
 
-The class is the brightest colour channel; the answer depends on nothing but the picture, so a test
-can tell from the answer which picture was looked at.
+The class is the brightest colour channel; the answer depends on nothing but the image, so a test
+can tell from the answer which image was looked at.
 """
 
 import argparse
@@ -15,22 +15,22 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from rightly.classifiers import Preprocessing
-from rightly.deployment.runtime import Deployed
-from rightly.serving import Limits, listen, make_app, run
-from rightly.serving.server import address
+from rightly.classifiers.preprocessing import Preprocessing
+from rightly.deployment.runtime import ExportedModel
+from rightly.serving import Limits, make_app, open_socket, run_app
+from rightly.serving.server import format_address
 
 NAMES = ("red", "green", "blue")
 VIEWS = ("rotation", "grayscale", "color_jitter")
 
 
-class TinyDeployed(Deployed):
+class BrightestChannel(ExportedModel):
     def __init__(self, threshold=0.6, names=NAMES, views=VIEWS, delay_s=0.0, size=(8, 8)):
         self.threshold, self.class_names, self.view_names = threshold, names, tuple(views)
         self.preprocessing = Preprocessing(size=size)
         self.delay_s = delay_s
         self.batches = []
-        self.identity = {
+        self.metadata = {
             "format": "rightly-deployed",
             "method": "ca_views",
             "class_names": names and list(names),
@@ -47,21 +47,22 @@ class TinyDeployed(Deployed):
         self.batches.append(len(images))
         time.sleep(self.delay_s)
         logits = 255 * images.mean((2, 3)) / 32  # (n, 3)
-        raw, calm = _softmax(logits), _softmax(logits / 2)
-        confidence = calm.max(-1)
+        raw, calibrated = _softmax(logits), _softmax(logits / 2)
+        confidence = calibrated.max(-1)
         view_classes, view_confidence = (
             self._views(logits, raw) if self.view_names else (None, None)
         )
-        said = {
+        outputs = {
+            "classes": calibrated.argmax(-1),
             "confidence": confidence,
             "raw_confidence": raw.max(-1),
             "temperature": np.full(len(images), 2.0),
             "accept": None if self.threshold is None else confidence >= self.threshold,
-            "probabilities": calm,
+            "probabilities": calibrated,
             "view_classes": view_classes,
             "view_confidence": view_confidence,
         }
-        return {name: values for name, values in said.items() if values is not None}
+        return {name: values for name, values in outputs.items() if values is not None}
 
     def _views(self, logits, raw):
         """Every third view sees another class; the last is skipped where the classifier is sure,
@@ -79,7 +80,7 @@ def _softmax(logits):
     return powers / powers.sum(-1, keepdims=True)
 
 
-def picture(colour=(200, 40, 30), size=(16, 16), kind="PNG", mode="RGB"):
+def make_file(colour=(200, 40, 30), size=(16, 16), kind="PNG", mode="RGB"):
     """A file of one colour, as bytes."""
     file = io.BytesIO()
     Image.new("RGB", size, tuple(colour)).convert(mode).save(file, kind)
@@ -106,11 +107,11 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--no-threshold", action="store_true")
     chosen = parser.parse_args()
-    model = TinyDeployed(threshold=None if chosen.no_threshold else 0.6)
-    with listen("127.0.0.1", 0) as listening:
-        sys.stdout.write(address(listening) + "\n")
+    model = BrightestChannel(threshold=None if chosen.no_threshold else 0.6)
+    with open_socket("127.0.0.1", 0) as listening:
+        sys.stdout.write(format_address(listening) + "\n")
         sys.stdout.flush()
-        run(make_app(model, Limits()), listening, 5.0)
+        run_app(make_app(model, Limits()), listening, 5.0)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.browser import chromium, console_errors
-from tests.serving.fake_model import picture, serving_process
+from tests.serving.fake_model import make_file, serving_process
 
 CLEAR, UNCLEAR = (250, 20, 20), (130, 120, 110)
 
@@ -17,11 +17,11 @@ CLEAR, UNCLEAR = (250, 20, 20), (130, 120, 110)
 GIVE = """
 const [kind, data, name] = arguments;
 const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
-const given = new DataTransfer();
-given.items.add(new File([bytes], name, { type: "image/png" }));
+const data_transfer = new DataTransfer();
+data_transfer.items.add(new File([bytes], name, { type: "image/png" }));
 const event = kind === "drop"
-  ? new DragEvent("drop", { dataTransfer: given, bubbles: true, cancelable: true })
-  : new ClipboardEvent("paste", { clipboardData: given, bubbles: true, cancelable: true });
+  ? new DragEvent("drop", { dataTransfer: data_transfer, bubbles: true, cancelable: true })
+  : new ClipboardEvent("paste", { clipboardData: data_transfer, bubbles: true, cancelable: true });
 document.body.dispatchEvent(event);
 """
 
@@ -34,8 +34,8 @@ def server():
 
 @pytest.fixture
 def files(tmp_path):
-    (tmp_path / "clear.png").write_bytes(picture(CLEAR, (300, 220)))
-    (tmp_path / "unclear.jpg").write_bytes(picture(UNCLEAR, (32, 32), "JPEG"))
+    (tmp_path / "clear.png").write_bytes(make_file(CLEAR, (300, 220)))
+    (tmp_path / "unclear.jpg").write_bytes(make_file(UNCLEAR, (32, 32), "JPEG"))
     (tmp_path / "broken.jpg").write_bytes(b"\x80\x04K\x01.")
     with (tmp_path / "large.png").open("wb") as file:
         file.truncate(30_000_000)
@@ -59,7 +59,7 @@ def choose(browser, file, shows="result"):
     wait_for(browser, lambda: seen(browser, shows))
 
 
-def test_a_chosen_picture_gets_its_class_two_confidences_the_views_and_a_verdict(server, files):
+def test_a_chosen_image_gets_its_class_two_confidences_the_views_and_a_verdict(server, files):
     with chromium() as browser:
         browser.get(server)
         wait_for(browser, lambda: "ca_views on brightest_channel" in text(browser, "model"))
@@ -70,15 +70,13 @@ def test_a_chosen_picture_gets_its_class_two_confidences_the_views_and_a_verdict
         assert (text(browser, "raw"), text(browser, "calibrated")) == ("99.8%", "94.8%")
         bar = browser.find_element(By.ID, "calibrated-bar")
         assert bar.get_attribute("aria-valuenow") == "94.8"
-        said = [row.text for row in browser.find_elements(By.CSS_SELECTOR, "#views tr")]
-        assert said == [
+        rows = [row.text for row in browser.find_elements(By.CSS_SELECTOR, "#views tr")]
+        assert rows == [
             "rotation red ✓ agrees 99.8%",
             "grayscale red ✓ agrees 99.8%",
             "color jitter not needed",
         ]
-        assert (
-            browser.execute_script("return document.getElementById('picture').naturalWidth") == 300
-        )
+        assert browser.execute_script("return document.getElementById('image').naturalWidth") == 300
         choose(browser, files / "unclear.jpg")
         wait_for(browser, lambda: text(browser, "headline") == "Do not act on this")
         assert "About 4 in 10 such predictions are right" in text(browser, "reason")
@@ -98,10 +96,10 @@ def test_without_a_threshold_the_number_is_put_into_words(files):
 
 
 @pytest.mark.parametrize("kind", ["drop", "paste"])
-def test_a_picture_can_be_dropped_or_pasted(server, kind):
+def test_a_image_can_be_dropped_or_pasted(server, kind):
     with chromium() as browser:
         browser.get(server)
-        data = base64.b64encode(picture((10, 200, 10))).decode()
+        data = base64.b64encode(make_file((10, 200, 10))).decode()
         browser.execute_script(GIVE, kind, data, "<b>leaf</b>.png")
         wait_for(browser, lambda: seen(browser, "result"))
         assert text(browser, "class") == "green"
@@ -109,7 +107,7 @@ def test_a_picture_can_be_dropped_or_pasted(server, kind):
         assert console_errors(browser) == []
 
 
-def test_what_is_wrong_is_said_in_words_and_the_next_picture_works(server, files):
+def test_what_is_wrong_is_reported_in_words_and_the_next_image_works(server, files):
     with chromium() as browser:
         browser.get(server)
         choose(browser, files / "broken.jpg", shows="error")
@@ -121,7 +119,7 @@ def test_what_is_wrong_is_said_in_words_and_the_next_picture_works(server, files
         assert text(browser, "class") == "red" and not seen(browser, "error")
 
 
-def test_a_server_that_is_gone_is_said_in_words(files):
+def test_a_server_that_is_gone_is_reported_in_words(files):
     with chromium() as browser:
         with serving_process() as (url, _):
             browser.get(url)
@@ -134,7 +132,7 @@ def test_the_page_can_be_used_from_the_keyboard(server):
         browser.get(server)
         ActionChains(browser).send_keys(Keys.TAB).perform()
         assert browser.switch_to.active_element.get_attribute("id") == "file"
-        assert browser.switch_to.active_element.accessible_name.startswith("Choose a picture")
+        assert browser.switch_to.active_element.accessible_name.startswith("Choose an image")
         ActionChains(browser).send_keys(Keys.TAB, Keys.ENTER).perform()
         assert browser.find_element(By.TAG_NAME, "details").get_attribute("open") is not None
 

@@ -7,7 +7,7 @@ import typer
 
 from rightly.atomic_write import write_atomically
 from rightly.cli.console import print_line
-from rightly.cli.inputs import OnIfAny
+from rightly.cli.inputs import OnIfAny, read_paths
 
 EXAMPLE = "rightly card model.onnx --calibrator cal.safetensors --on test.npz"
 
@@ -30,12 +30,9 @@ def run(
     ] = None,
 ) -> None:
     """Write a model card: calibration, threshold and cost."""
-    from rightly.cli._legacy_card import describe_calibrator, measure_calibrator, pick_calibrator
-    from rightly.deployment.model_card import block_of, card_of
+    from rightly.deployment.model_card import make_card
 
-    identity = describe_calibrator(model)
-    measured = measure_calibrator(pick_calibrator(model, calibrator), on) if on else []
-    text = (block_of if block else card_of)(identity, measured)
+    text = make_card(model, read_paths(on or []), calibrator, block_only=block)
     if out is None:
         print_line(text)
         return

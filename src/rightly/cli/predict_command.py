@@ -10,8 +10,8 @@ import typer
 from rightly.cli.console import OUT, show_progress, write_json
 
 if TYPE_CHECKING:
-    from rightly.deployment import Verdicts
-    from rightly.deployment.runtime import Deployed
+    from rightly.deployment.outputs import Outputs
+    from rightly.deployment.runtime import ExportedModel
     from rightly.reporting.layout import Layout
 
 EXAMPLE = "rightly predict model.onnx photo.jpg folder --jsonl"
@@ -36,24 +36,24 @@ def run(
     ] = 32,
 ) -> None:
     """Predict class and confidence of pictures."""
-    from rightly.deployment.runtime import open_deployed
+    from rightly.deployment.runtime import open_exported
     from rightly.reporting.terminal import render_layout, show
 
-    deployed = open_deployed(model)
+    exported = open_exported(model)
     files = [file for path in pictures for file in list_pictures(path)]
     unreadable: list[str] = []
     rows: list[dict[str, Any]] = []
     with show_progress(len(files), "predicting") as advance:
         for start in range(0, len(files), batch_size):
             batch = files[start : start + batch_size]
-            new = _predict(deployed, batch, unreadable)
+            new = _predict(exported, batch, unreadable)
             if jsonl:
                 for row in new:
                     typer.echo(jsons.dumps(row))
             rows += new
             advance(len(batch))
     if not jsonl:
-        show(OUT, render_layout, _lay_out(rows, deployed.threshold))
+        show(OUT, render_layout, _lay_out(rows, exported.threshold))
     if json:
         write_json(json, "rightly-predictions", {"model": str(model), "rows": rows})
     if unreadable:
@@ -75,7 +75,7 @@ def list_pictures(path: Path) -> list[Path]:
 
 
 def _predict(
-    model: "Deployed", files: Sequence[Path], unreadable: list[str]
+    model: "ExportedModel", files: Sequence[Path], unreadable: list[str]
 ) -> list[dict[str, Any]]:
     import numpy as np
 
@@ -96,7 +96,7 @@ def _predict(
     return [_as_row(model, outputs, i, str(file)) for i, (file, _) in enumerate(decoded)]
 
 
-def _as_row(model: "Deployed", outputs: "Verdicts", i: int, file: str) -> dict[str, Any]:
+def _as_row(model: "ExportedModel", outputs: "Outputs", i: int, file: str) -> dict[str, Any]:
     """The outputs for one picture, as plain values."""
     number = int(outputs.classes[i])
     names = model.class_names

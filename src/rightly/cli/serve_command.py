@@ -9,7 +9,7 @@ import typer
 from rightly.cli.console import ERR, print_line
 
 if TYPE_CHECKING:
-    from rightly.deployment.runtime import Deployed
+    from rightly.deployment.runtime import ExportedModel
 
 EXAMPLE = "rightly serve model.onnx --port 8080"
 OPTIONS = {
@@ -47,12 +47,11 @@ def run(
 ) -> None:
     """Serve an exported file: a web page and an API."""
     try:
-        from rightly.serving import Limits, listen, make_app
-        from rightly.serving import run as run_server
-        from rightly.serving.server import address
+        from rightly.serving import Limits, make_app, open_socket, run_app
+        from rightly.serving.server import format_address
     except ImportError as error:
         raise ImportError(f"serve needs more: pip install 'rightly[serve]' ({error})") from error
-    from rightly.deployment.runtime import open_deployed
+    from rightly.deployment.runtime import open_exported
 
     try:
         limits = Limits(
@@ -66,23 +65,23 @@ def run(
         )
     except ValueError as error:
         raise ValueError(_name_options(str(error))) from error
-    model = open_deployed(file)
+    model = open_exported(file)
     app = make_app(model, limits, allow_origin or [])
-    with listen(host, port) as listening:
-        where = address(listening)
+    with open_socket(host, port) as listening:
+        where = format_address(listening)
         print_line(f"serving {file}: {_describe(model)}")
         print_line(f"listening on {where} (docs: {where}/docs)")
         # Pillow warns of what clients send, in words that they choose: nothing for a log.
         warnings.filterwarnings("ignore", module=r"PIL\.")
-        run_server(app, listening, limits.timeout_s)
+        run_app(app, listening, limits.timeout_s)
     ERR.print("stopped")
 
 
-def _describe(model: "Deployed") -> str:
-    identity = model.identity
-    classifier = (identity.get("classifier") or {}).get("name") or "an unnamed classifier"
+def _describe(model: "ExportedModel") -> str:
+    metadata = model.metadata
+    classifier = (metadata.get("classifier") or {}).get("name") or "an unnamed classifier"
     threshold = "no threshold" if model.threshold is None else f"threshold {model.threshold:.4g}"
-    return f"{identity['method']} on {classifier}, {identity['class_count']} classes, {threshold}"
+    return f"{metadata['method']} on {classifier}, {metadata['class_count']} classes, {threshold}"
 
 
 def _name_options(message: str) -> str:

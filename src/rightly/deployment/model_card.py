@@ -1,170 +1,100 @@
-"""The model card: what a reader must know before acting on a confidence."""
+"""Model cards of files, folders and calibrators, measured on test sets."""
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-SHOWN = {"ece": "ECE ↓", "brier": "Brier ↓", "ks": "KS ↓", "auroc": "AUROC ↑"}
+from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
+from rightly.decisions import operating_point
+from rightly.deployment.card_markdown import CardRow, render_block, render_card
+from rightly.deployment.metadata import CALIBRATOR_FILE, read_config
+from rightly.deployment.provenance import check_described, describe_calibrator
+from rightly.deployment.runtime import SUFFIXES, open_exported
+from rightly.evaluation.data_sets import DataSet, load_data_set, split_by_shift
+from rightly.evaluation.measurement import TABLE_METRICS, fit_uncalibrated, measure
+from rightly.predictions import Predictions
+from rightly.shapes import AnyArray
+
+AnyPath = str | os.PathLike[str]
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What was measured on one set of samples."""
+def make_card(
+    model: AnyPath | AnyCalibrator,
+    tests: Mapping[str, DataSet] | None = None,
+    calibrator: AnyPath | AnyCalibrator | None = None,
+    *,
+    block_only: bool = False,
+) -> str:
+    """The card of an exported file, a saved folder or a calibrator, measured on the test sets.
 
-    name: str
-    samples: int
-    accuracy: float
-    before: Mapping[str, float | None]
-    after: Mapping[str, float | None]
-    coverage: float | None = None  # at the threshold, where there is one
-    accepted_accuracy: float | None = None
-
-
-def card_of(identity: Mapping[str, Any], results: Sequence[Measured] = ()) -> str:
-    """A whole card: the header that the Hub reads, then the block for people."""
-    header: dict[str, Any] = {
-        "library_name": "rightly",
-        "pipeline_tag": "image-classification",
-        "tags": ["calibration", "confidence", "selective-prediction"],
-    }
-    if results:
-        header["model-index"] = [_model_index(identity, results)]
-    # JSON is YAML, and needs no package to be written right.
-    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in header.items()]
-    return "\n".join(["---", *lines, "---", "", block_of(identity, results)])
+    A test set is a path or predictions with labels; each shift in it is measured by itself. An
+    exported file takes images, so measuring it needs its `calibrator`. `block_only` leaves out
+    the header that the Hub reads.
+    """
+    metadata = read_metadata(model)
+    rows = []
+    if tests:
+        fitted = _open_calibrator(model, calibrator)
+        check_described(metadata, fitted, model)
+        for name, data in tests.items():
+            rows += measure_rows(fitted, name, data)
+    return render_block(metadata, rows) if block_only else render_card(metadata, rows)
 
 
-def block_of(identity: Mapping[str, Any], results: Sequence[Measured] = ()) -> str:
-    """The Markdown block: calibration, range, threshold, cost, identity."""
-    parts = [
-        "## Confidence calibration",
-        _opening(identity),
-        _table([*_at_fit(identity), *results]),
-        _range(identity, results),
-        _decision(identity, results),
-        _cost(identity),
-        _details(identity),
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+def read_metadata(model: AnyPath | AnyCalibrator) -> dict[str, Any]:
+    """The metadata of a .onnx or .pt2 file, a saved folder or a calibrator."""
+    if not isinstance(model, str | os.PathLike):
+        return describe_calibrator(as_fitted(model))
+    path = Path(model)
+    if path.is_dir():
+        return read_config(path)
+    if path.suffix in SUFFIXES:
+        return dict(open_exported(path).metadata)
+    return describe_calibrator(load_calibrator(path))
 
 
-def _opening(identity: Mapping[str, Any]) -> str:
-    classifier = (identity.get("classifier") or {}).get("name") or "a classifier"
-    return (
-        f"The confidence of `{classifier}` is calibrated by Rightly's `{identity['method']}`: it "
-        "is the probability that the predicted class is right. The predicted class is always the "
-        "classifier's own."
-    )
-
-
-def _at_fit(identity: Mapping[str, Any]) -> list[Measured]:
-    seen = identity.get("calibration")
-    if not seen:
-        return []
-    name = "calibration samples (fitted on these)"
-    return [Measured(name, seen["samples"], seen["accuracy"], seen["before"], seen["after"])]
-
-
-def _table(rows: Sequence[Measured]) -> str:
-    if not rows:
-        return ""
-    head = ["measured on", "samples", "accuracy", *SHOWN.values()]
-    lines = [head, ["---", *["---:"] * (len(head) - 1)]]
-    for row in rows:
-        values = [
-            f"{_times_100(row.before.get(name))} → {_times_100(row.after.get(name))}"
-            for name in SHOWN
-        ]
-        lines.append([row.name, f"{row.samples:,}", f"{row.accuracy:.1%}", *values])
-    drawn = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"{drawn}\n\nBefore → after calibration, times 100; ECE with 25 bins."
-
-
-def _range(identity: Mapping[str, Any], results: Sequence[Measured]) -> str:
-    told = "**Intended range.** Images like those of the calibration set"
-    if results:
-        told += " and of the sets in the table: " + ", ".join(row.name for row in results)
-    return (
-        f"{told}. On other images (other cameras, seasons, classes that the classifier never saw) "
-        "confidence has not been measured; expect it to be too high there."
-    )
-
-
-def _decision(identity: Mapping[str, Any], results: Sequence[Measured]) -> str:
-    chosen = identity.get("threshold")
-    if not chosen:
-        return (
-            "**Decision.** No threshold was asked for: the model reports confidence and leaves "
-            "accepting to its user."
+def _open_calibrator(
+    model: AnyPath | AnyCalibrator, calibrator: AnyPath | AnyCalibrator | None
+) -> FittedCalibrator:
+    chosen = model if calibrator is None else calibrator
+    if not isinstance(chosen, str | os.PathLike):
+        return as_fitted(chosen)
+    path = Path(chosen)
+    if path.suffix in SUFFIXES:
+        raise ValueError(
+            f"tests need calibrator=, because {path} takes images: give the calibrator that it "
+            "was exported with"
         )
-    told = f"**Decision.** Accept where confidence ≥ {chosen['value']:.4f}."
-    if chosen.get("accuracy") is not None:
-        told += (
-            f" On the calibration samples that accepts {chosen['coverage']:.1%}, of which "
-            f"{chosen['accuracy']:.1%} are right (95 % interval {chosen['accuracy_low']:.1%} to "
-            f"{chosen['accuracy_high']:.1%})."
+    return load_calibrator(path / CALIBRATOR_FILE if path.is_dir() else path)
+
+
+def measure_rows(fitted: FittedCalibrator, name: str, data: DataSet) -> list[CardRow]:
+    """A calibrator on one test set, with a row for each shift in it."""
+    predictions, labels = load_data_set(data, fitted.view_names, f"tests[{name!r}]")
+    rows = []
+    for title, (test, truth) in split_by_shift(name, predictions, labels).items():
+        correct = fitted.classes(test) == truth
+        point = None
+        if fitted.threshold is not None:
+            point = operating_point(fitted.confidence(test), correct, fitted.threshold)
+        rows.append(
+            CardRow(
+                title,
+                len(test),
+                float(correct.double().mean()),
+                _measure(fit_uncalibrated(test, truth), test, truth),
+                _measure(fitted, test, truth),
+                None if point is None else point.coverage,
+                None if point is None or not point.accepted else point.accuracy,
+            )
         )
-    for row in results:
-        if row.coverage is None:
-            continue
-        right = "" if row.accepted_accuracy is None else f", {row.accepted_accuracy:.1%} right"
-        told += f" On {row.name}: {row.coverage:.1%} accepted{right}."
-    return told
+    return rows
 
 
-def _cost(identity: Mapping[str, Any]) -> str:
-    views, passes = identity["views"], float(identity["passes"])
-    if not views:
-        return "**Cost.** One forward pass per image; calibration adds next to nothing."
-    every = len(views) + 1
-    told = f"**Cost.** {passes:.2f} forward passes per image on average"
-    if passes < every:
-        told += f" (of {every}: the views are looked at only where they pay)"
-    return f"{told}. Views: {', '.join(views)}."
-
-
-def _details(identity: Mapping[str, Any]) -> str:
-    classifier = identity.get("classifier") or {}
-    rows = {
-        "classes": identity["class_count"],
-        "classifier": classifier.get("name"),
-        "weights (fingerprint)": (classifier.get("fingerprint") or "unknown")[:16],
-        "preprocessing": json.dumps(identity["preprocessing"]),
-        "rightly": identity.get("rightly"),
-        "format version": identity.get("version"),
-    }
-    parity = identity.get("parity")
-    if parity:
-        rows["parity with torch"] = (
-            f"{parity['confidence']:.1e} in confidence over {parity['images']} "
-            f"{parity['kind']} images"
-        )
-    lines = ["| identity | |", "|---|---|"]
-    return "\n".join([*lines, *(f"| {name} | {value} |" for name, value in rows.items())])
-
-
-def _model_index(identity: Mapping[str, Any], results: Sequence[Measured]) -> dict[str, Any]:
-    name = (identity.get("classifier") or {}).get("name") or "classifier"
-    entries = []
-    for row in results:
-        named: dict[str, tuple[str, float | None]] = {"accuracy": ("Accuracy", row.accuracy)}
-        for key, title in SHOWN.items():
-            named[key] = (f"{title.split()[0]} after calibration", row.after.get(key))
-        metrics = [
-            {"type": key, "name": title, "value": value}
-            for key, (title, value) in named.items()
-            if value is not None
-        ]
-        entries.append(
-            {
-                "task": {"type": "image-classification", "name": "Image Classification"},
-                "dataset": {"type": row.name, "name": row.name},
-                "metrics": metrics,
-            }
-        )
-    return {"name": f"{name}, calibrated", "results": entries}
-
-
-def _times_100(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.2f}"
+def _measure(
+    fitted: AnyCalibrator, predictions: Predictions, labels: AnyArray
+) -> dict[str, float | None]:
+    """The metrics of the table; None for nan, which neither JSON nor the Hub knows."""
+    values = measure(fitted, predictions, labels, TABLE_METRICS)
+    return {name: None if value != value else value for name, value in values.items()}

@@ -8,17 +8,17 @@ from rightly.optional import require
 IR_VERSION = 10  # of the file format; onnxruntime reads it from 1.18 on
 
 
-def bare(model: Any, opset: int) -> Any:
+def strip_metadata(model: Any, opset: int) -> Any:
     """The model without its maker's notes, at one version of the operators and of the format."""
-    found = next(given.version for given in model.opset_import if given.domain in ("", "ai.onnx"))
-    if found != opset:
+    version = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
+    if version != opset:
         converter = require("onnx.version_converter", "onnx")
         try:
             model = converter.convert_version(model, opset)
         except Exception as error:  # raised in C++, without a class of its own
             raise ValueError(
-                f"the classifier has version {found} of ONNX's operators and cannot be brought to "
-                f"{opset}: export it again with opset_version={opset} ({error})"
+                f"the classifier has version {version} of ONNX's operators and cannot be brought "
+                f"to {opset}: export it again with opset_version={opset} ({error})"
             ) from error
     model.ir_version = IR_VERSION
     graph = model.graph
@@ -34,7 +34,7 @@ def bare(model: Any, opset: int) -> Any:
     return model
 
 
-def own_dimensions(model: Any, prefix: str) -> Any:
+def prefix_dimensions(model: Any, prefix: str) -> Any:
     """The model with names of its dimensions that no other has: equal names mean equal sizes."""
     for value in (*model.graph.input, *model.graph.output):
         for dim in value.type.tensor_type.shape.dim:
@@ -43,29 +43,29 @@ def own_dimensions(model: Any, prefix: str) -> Any:
     return model
 
 
-def prefixed(model: Any, prefix: str) -> Any:
+def prefix_names(model: Any, prefix: str) -> Any:
     """The model with names inside it that no other has; inputs and outputs keep theirs."""
     compose = require("onnx.compose", "onnx")
     return compose.add_prefix(model, prefix, rename_inputs=False, rename_outputs=False)
 
 
-def twin(model: Any, prefix: str) -> Any:
+def duplicate(model: Any, prefix: str) -> Any:
     """A second copy, all of its names prefixed."""
     compose = require("onnx.compose", "onnx")
-    return own_dimensions(compose.add_prefix(model, prefix), prefix)
+    return prefix_dimensions(compose.add_prefix(model, prefix), prefix)
 
 
 def share_weights(model: Any, prefix: str) -> None:
-    """Lets a twin use the weights of the graph that it is a copy of."""
+    """Lets a duplicate use the weights of the graph that it is a copy of."""
     weights = {weight.name for weight in model.graph.initializer}
     double = [weight for weight in model.graph.initializer if weight.name[len(prefix) :] in weights]
     own = {weight.name: weight.name[len(prefix) :] for weight in double}
     for weight in double:
         model.graph.initializer.remove(weight)
-    rename(model, own)
+    rename_values(model, own)
 
 
-def rename(model: Any, names: Mapping[str, str]) -> None:
+def rename_values(model: Any, names: Mapping[str, str]) -> None:
     """Renames what nodes take and give."""
     for node in model.graph.node:
         for values in (node.input, node.output):
@@ -73,8 +73,8 @@ def rename(model: Any, names: Mapping[str, str]) -> None:
                 values[i] = names.get(name, name)
 
 
-def pass_on(model: Any, name: str, outside: str) -> None:
-    """Gives a value that is wired up inside to the outside as well, under another name."""
+def expose_output(model: Any, name: str, outside: str) -> None:
+    """Makes a value that is connected inside an output as well, under another name."""
     helper = require("onnx.helper", "onnx")
     value = next(v for v in (*model.graph.input, *model.graph.output) if v.name == name)
     model.graph.node.append(helper.make_node("Identity", [name], [outside], name=outside))
@@ -83,18 +83,18 @@ def pass_on(model: Any, name: str, outside: str) -> None:
     copy.name = outside
 
 
-def chained(first: Any, second: Any, wires: Mapping[str, str]) -> Any:
+def connect(first: Any, second: Any, wires: Mapping[str, str]) -> Any:
     """Both models as one: outputs of the first become inputs of the second."""
     compose = require("onnx.compose", "onnx")
     return compose.merge_models(first, second, io_map=list(wires.items()))
 
 
-def finished(model: Any, outputs: Mapping[str, str]) -> Any:
+def finalise(model: Any, outputs: Mapping[str, str]) -> Any:
     """The model with its outputs in this order and under these names, checked."""
     checker = require("onnx.checker", "onnx")
-    found = {value.name: value for value in model.graph.output}
-    kept = [found[name] for name in outputs]
-    rename(model, outputs)
+    values = {value.name: value for value in model.graph.output}
+    kept = [values[name] for name in outputs]
+    rename_values(model, outputs)
     del model.graph.output[:]
     for value, name in zip(kept, outputs.values(), strict=True):
         copy = model.graph.output.add()
@@ -106,7 +106,7 @@ def finished(model: Any, outputs: Mapping[str, str]) -> Any:
     return model
 
 
-def logits_output(names: Sequence[str], output: str | int | None, file: object) -> str:
+def find_logits_output(names: Sequence[str], output: str | int | None, file: object) -> str:
     """The output that holds the logits: the one asked for, "logits", or the only one."""
     if isinstance(output, int) and output < len(names):
         return names[output]

@@ -1,42 +1,81 @@
-"""What a calibrated classifier says about images."""
+"""The outputs of a calibrated classifier: one record for torch, graphs, files, server and CLI."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
 
-PerImage = Float[Tensor, " n"] | Float[np.ndarray, " n"]
-PerImageInt = Int[Tensor, " n"] | Int[np.ndarray, " n"]
-PerImageBool = Bool[Tensor, " n"] | Bool[np.ndarray, " n"]
-PerView = Float[Tensor, "n m"] | Float[np.ndarray, "n m"]
-PerViewInt = Int[Tensor, "n m"] | Int[np.ndarray, "n m"]
-PerClass = Float[Tensor, "n c"] | Float[np.ndarray, "n c"]
+# Any, because the values are tensors where torch computed them and arrays elsewhere; naming
+# torch's type here would load torch.
+PerImage = Float[Any, " n"]
+PerImageInt = Int[Any, " n"]
+PerImageBool = Bool[Any, " n"]
+PerClass = Float[Any, "n c"]
+PerClassBool = Bool[Any, "n c"]
+PerView = Float[Any, "n m"]
+PerViewInt = Int[Any, "n m"]
 
 
 @dataclass(frozen=True)
-class Verdicts:
-    """One entry an image; tensors from torch, arrays from a file."""
+class Outputs:
+    """One entry an image. Names and order of the fields are those of an exported file's outputs."""
 
-    classes: PerImageInt
-    confidence: PerImage  # how likely the class is to be right
-    raw_confidence: PerImage  # what the classifier itself says
+    classes: PerImageInt  # what the calibrator predicts
+    confidence: PerImage  # probability that the class is right
+    raw_confidence: PerImage  # the classifier's own
     temperature: PerImage
     probabilities: PerClass
-    accept: PerImageBool | None = None  # None where no threshold was asked for
-    # What each view said; class -1 and confidence nan where a budget spared the view.
+    accept: PerImageBool | None = None  # None without a threshold
+    # Of each view; class -1 and confidence nan where a budget spared the view.
     view_classes: PerViewInt | None = None
     view_confidence: PerView | None = None
+    context_score: PerImage | None = None
+    in_set: PerClassBool | None = None
 
     def __len__(self) -> int:
         return len(self.classes)
 
-    def numpy(self) -> "Verdicts":
+    def to_dict(self) -> dict[str, Any]:
+        """The values that there are, by name, in the order of the fields."""
+        values = {name: getattr(self, name) for name in OUTPUT_NAMES}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def to_numpy(self) -> "Outputs":
         """The same as arrays."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Verdicts(
-            **{
-                name: value.detach().cpu().numpy() if isinstance(value, Tensor) else value
-                for name, value in values.items()
-            }
+        return Outputs(**{name: _to_array(value) for name, value in self.to_dict().items()})
+
+    def rows(self) -> "Iterator[Outputs]":
+        """Each image by itself, as outputs of one row."""
+        for i in range(len(self)):
+            yield Outputs(**{name: value[i : i + 1] for name, value in self.to_dict().items()})
+
+
+OUTPUT_NAMES = tuple(field.name for field in fields(Outputs))
+REQUIRED = tuple(field.name for field in fields(Outputs) if field.default is MISSING)
+
+
+def check_output_names(names: Sequence[str], source: object) -> None:
+    """Refuses a file that lacks outputs which every model has; further ones do not matter."""
+    missing = [name for name in REQUIRED if name not in names]
+    if missing:
+        raise ValueError(
+            f"{source} must have the outputs {list(REQUIRED)}, but lacks {missing}: export it again"
         )
+
+
+def read_outputs(values: Mapping[str, Any], source: object = "the model") -> Outputs:
+    """Outputs by their names; names that this version does not know are ignored."""
+    check_output_names(list(values), source)
+    return Outputs(**{name: values[name] for name in OUTPUT_NAMES if name in values})
+
+
+def concatenate(parts: Sequence[Outputs]) -> Outputs:
+    """The outputs of several batches as one, as arrays."""
+    arrays = [part.to_numpy().to_dict() for part in parts]
+    return Outputs(**{name: np.concatenate([part[name] for part in arrays]) for name in arrays[0]})
+
+
+def _to_array(value: Any) -> np.ndarray:
+    return value if isinstance(value, np.ndarray) else value.detach().cpu().numpy()

@@ -1,14 +1,15 @@
 """The parts of a calibrated classifier as modules that can be traced into a graph.
 
-    images -> Front -> the image and its views, normalised, as one batch of (m + 1) n rows
-           -> the classifier -> logits -> Head -> what is said about each image
+    images -> ViewStage -> each image and its views, normalised, as one batch of (m + 1) n rows
+           -> ClassifierStage -> logits -> CalibrationStage -> Outputs
 
-With a budget the views of most images are spared: First says which rows have to be looked at
-again, Front shows their views, and Head gets logits for those rows only.
+With a budget the views of most images are spared: DeferralStage selects the rows that need them,
+a second ViewStage makes their views, and CalibrationStage gets view logits for those rows only.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple, final
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -17,26 +18,16 @@ from rightly.calibrators import Cascade, FittedCalibrator
 from rightly.classifiers import Preprocessing
 from rightly.classifiers.backends import record_last_linear
 from rightly.classifiers.classifier import extract_logits
+from rightly.deployment.outputs import Outputs
 from rightly.predictions import Predictions
 from rightly.transforms.image_tensors import Images
-from rightly.transforms.views import Transform
 
-
-class Said(NamedTuple):
-    """What Head gives; None for what there is not."""
-
-    probabilities: Tensor
-    confidence: Tensor
-    temperature: Tensor
-    accept: Tensor | None
-    raw_confidence: Tensor
-    view_classes: Tensor | None
-    view_confidence: Tensor | None
+Transform = Callable[[Images], Images]
 
 
 @final
-class Front(nn.Module):
-    """Images in [0, 1], and their views, as the classifier wants to see them."""
+class ViewStage(nn.Module):
+    """Images in [0, 1], and their views, normalised as the classifier takes them."""
 
     def __init__(
         self,
@@ -53,59 +44,58 @@ class Front(nn.Module):
         self.channels_last, self.dtype = channels_last, dtype
 
     def forward(self, images: Images, rows: Tensor | None = None) -> Tensor:
-        shown = images if rows is None else images[rows]
-        looks = [shown] if self.with_original else []
-        looks += [view(shown) for view in self.views]
-        stacked = torch.cat(looks) if len(looks) > 1 else looks[0]
-        given = self.preprocessing.normalise(stacked).to(self.dtype)
-        return given.permute(0, 2, 3, 1) if self.channels_last else given
+        images = images if rows is None else images[rows]
+        batches = [images] if self.with_original else []
+        batches += [view(images) for view in self.views]
+        stacked = torch.cat(batches) if len(batches) > 1 else batches[0]
+        normalised = self.preprocessing.normalise(stacked).to(self.dtype)
+        return normalised.permute(0, 2, 3, 1) if self.channels_last else normalised
 
 
 @final
-class Look(nn.Module):
+class ClassifierStage(nn.Module):
     """A classifier's logits, and where they are wanted its features, for normalised images."""
 
     def __init__(self, module: nn.Module, output: str | int | None, features: bool) -> None:
         super().__init__()
         self.module, self.output, self.features = module, output, features
 
-    def forward(self, given: Tensor) -> tuple[Tensor, ...]:
+    def forward(self, batch: Tensor) -> tuple[Tensor, ...]:
         first = next((p for p in self.module.parameters() if p.is_floating_point()), None)
-        given = given if first is None else given.to(first.dtype)
+        batch = batch if first is None else batch.to(first.dtype)
         if not torch.compiler.is_exporting():
             # As the weights are.
-            given = given.contiguous(memory_format=torch.channels_last)
+            batch = batch.contiguous(memory_format=torch.channels_last)
         if not self.features:
-            return (extract_logits(self.module(given), self.output).float(),)
-        with record_last_linear(self.module) as seen:
-            logits = extract_logits(self.module(given), self.output).float()
-        if not seen or seen[1] != logits.shape[1]:
+            return (extract_logits(self.module(batch), self.output).float(),)
+        with record_last_linear(self.module) as recorded:
+            logits = extract_logits(self.module(batch), self.output).float()
+        if not recorded or recorded[1] != logits.shape[1]:
             raise ValueError(
                 "features must be the input of the nn.Linear that gives the logits, but no such "
                 "layer ran: use a method that needs no features"
             )
-        return logits, seen[0].float().flatten(1)
+        return logits, recorded[0].float().flatten(1)
 
 
 @final
-class First(nn.Module):
-    """The rows whose views a cascade has to look at."""
+class DeferralStage(nn.Module):
+    """The rows inside a cascade's deferral band, whose views it needs."""
 
-    def __init__(self, calibrator: Cascade) -> None:
+    def __init__(self, cascade: Cascade) -> None:
         super().__init__()
-        self.calibrator = calibrator
+        self.cascade = cascade
 
     def forward(self, logits: Tensor) -> Tensor:
-        asked = self.calibrator.needs_views(Predictions.unchecked(logits))
-        return asked.nonzero().squeeze(-1)
+        deferred = self.cascade.needs_views(Predictions.unchecked(logits))
+        return deferred.nonzero().squeeze(-1)
 
 
 @final
-class Head(nn.Module):
-    """From logits of images and views to what is said about each image.
+class CalibrationStage(nn.Module):
+    """From logits of images and views to outputs.
 
-    `stacked` logits have the image's rows first, then view by view. With `rows`, only those rows
-    have views.
+    `stacked` logits have the images' rows first, then those of view by view.
     """
 
     threshold: Tensor | None
@@ -119,44 +109,78 @@ class Head(nn.Module):
             "threshold", None if threshold is None else torch.tensor(threshold, dtype=torch.float64)
         )
 
-    def of_stack(self, stacked: Tensor, features: Tensor | None = None) -> Said:
-        """Of logits, and features, whose rows are the images', then view by view."""
-        looks = stacked.reshape(len(self.view_names) + 1, -1, stacked.shape[-1])
+    def forward(self, stacked: Tensor, features: Tensor | None = None) -> Outputs:
+        """Outputs where every image has all of its views."""
+        count = len(self.view_names) + 1
+        batches = stacked.reshape(count, -1, stacked.shape[-1])
         if features is not None:
-            features = features.reshape(len(self.view_names) + 1, -1, features.shape[-1])[0]
-        views = looks[1:].transpose(0, 1) if self.view_names else None
-        return self(looks[0], views, features)
+            features = features.reshape(count, -1, features.shape[-1])[0]
+        views = batches[1:].transpose(0, 1) if self.view_names else None
+        return self._calibrate(batches[0], views, features)
 
-    def of_some(
-        self, logits: Tensor, rows: Tensor, stacked: Tensor, features: Tensor | None = None
-    ) -> Said:
-        """Of logits, and those of the views of the given rows, view by view."""
+    def calibrate_deferred(
+        self,
+        logits: Tensor,
+        rows: Tensor,
+        view_logits: Tensor,
+        features: Tensor | None = None,
+    ) -> Outputs:
+        """Outputs where only some rows have views, whose logits come view by view."""
         m = len(self.view_names)
-        looks = stacked.reshape(m, rows.shape[0], logits.shape[1]).transpose(0, 1)
+        deferred = view_logits.reshape(m, rows.shape[0], logits.shape[1]).transpose(0, 1)
         # Rows without views get their own logits in place of them, which nobody looks at.
-        views = logits[:, None].expand(-1, m, -1).index_copy(0, rows, looks)
-        shown = torch.zeros_like(logits[:, 0]).index_fill(0, rows, 1.0) > 0
-        said = self(logits, views, features)
-        assert said.view_classes is not None and said.view_confidence is not None
-        nothing = torch.full_like(said.view_confidence, torch.nan)
-        return said._replace(
-            view_classes=torch.where(shown[:, None], said.view_classes, -1),
-            view_confidence=torch.where(shown[:, None], said.view_confidence, nothing),
+        views = logits[:, None].expand(-1, m, -1).index_copy(0, rows, deferred)
+        has_views = torch.zeros_like(logits[:, 0]).index_fill(0, rows, 1.0) > 0
+        outputs = self._calibrate(logits, views, features)
+        assert outputs.view_classes is not None and outputs.view_confidence is not None
+        nothing = torch.full_like(outputs.view_confidence, torch.nan)
+        return replace(
+            outputs,
+            view_classes=torch.where(has_views[:, None], outputs.view_classes, -1),
+            view_confidence=torch.where(has_views[:, None], outputs.view_confidence, nothing),
         )
 
-    def forward(self, logits: Tensor, views: Tensor | None, features: Tensor | None) -> Said:
+    def _calibrate(self, logits: Tensor, views: Tensor | None, features: Tensor | None) -> Outputs:
         predictions = Predictions.unchecked(
             logits, view_logits=views, features=features, view_names=self.view_names
         )
-        _, confidence, temperature, probabilities = self.calibrator.compute(predictions)
-        accept = None if self.threshold is None else confidence >= self.threshold
-        seen = None if views is None else views.softmax(-1).max(-1)
-        return Said(
-            probabilities.float(),
-            confidence.float(),
-            temperature.float(),
-            accept,
-            predictions.confidence.float(),
-            None if seen is None else seen.indices,
-            None if seen is None else seen.values.float(),
+        classes, confidence, temperature, probabilities = self.calibrator.compute(predictions)
+        best = None if views is None else views.softmax(-1).max(-1)
+        return Outputs(
+            classes=classes,
+            confidence=confidence.float(),
+            raw_confidence=predictions.confidence.float(),
+            temperature=temperature.float(),
+            probabilities=probabilities.float(),
+            # Before rounding to float32, which could lift a confidence over the threshold.
+            accept=None if self.threshold is None else confidence >= self.threshold,
+            view_classes=None if best is None else best.indices,
+            view_confidence=None if best is None else best.values.float(),
         )
+
+
+@final
+class StackedCalibration(nn.Module):
+    """CalibrationStage as a tracer takes it: a tuple of the outputs that there are."""
+
+    def __init__(self, stage: CalibrationStage) -> None:
+        super().__init__()
+        self.stage = stage
+
+    def forward(self, stacked: Tensor, features: Tensor | None = None) -> tuple[Tensor, ...]:
+        return tuple(self.stage(stacked, features).to_dict().values())
+
+
+@final
+class DeferredCalibration(nn.Module):
+    """The same for logits of images, and of the views of some of them."""
+
+    def __init__(self, stage: CalibrationStage) -> None:
+        super().__init__()
+        self.stage = stage
+
+    def forward(
+        self, logits: Tensor, rows: Tensor, view_logits: Tensor, features: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        outputs = self.stage.calibrate_deferred(logits, rows, view_logits, features)
+        return tuple(outputs.to_dict().values())

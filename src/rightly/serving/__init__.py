@@ -1,11 +1,12 @@
-"""A deployed model behind HTTP: an API, a page for people, limits on both, and counters.
+"""An exported model behind HTTP: an API, a page for people, limits on both, and metrics.
 
-What a request passes on its way: `uploads` reads its body into memory, `pictures` decodes it in a
-few threads, `batching` runs it together with others, `answers` puts what was said into JSON.
-`service` is that way from end to end; `app` binds it to routes, and `running` to a port.
+What a request passes on its way: `uploads` reads its body into memory, `image_uploads` decodes it
+in a few threads, `batching` runs it together with others, `schemas` puts the outputs into JSON.
+`service` is that way from end to end; `app` binds it to routes, and `server` to a port. Neither
+torch nor SciPy is loaded.
 """
 
 from rightly.serving.app import make_app as make_app
 from rightly.serving.limits import Limits as Limits
-from rightly.serving.server import listen as listen
-from rightly.serving.server import run as run
+from rightly.serving.server import open_socket as open_socket
+from rightly.serving.server import run_app as run_app

@@ -11,18 +11,19 @@ from itertools import groupby
 import numpy as np
 from jaxtyping import UInt8
 
-from rightly.deployment.outputs import Verdicts
-from rightly.serving.limits import Limits, RefusedRequest, busy
+from rightly.deployment.outputs import Outputs
+from rightly.serving.limits import Limits, RefusedRequest, refuse_busy
 
-Picture = UInt8[np.ndarray, "_ _ 3"]
-Row = tuple[Verdicts, int]  # what was said about a batch, and which of its images is meant
+Pixels = UInt8[np.ndarray, "_ _ 3"]
 
 
 @dataclass(frozen=True, eq=False)
-class _Waiting:
-    image: Picture
+class _Job:
+    """An image that waits for its turn, and the outputs of one row to come."""
+
+    image: Pixels
     since: float = field(default_factory=time.monotonic)
-    answer: "Future[Row]" = field(default_factory=Future)
+    outputs: "Future[Outputs]" = field(default_factory=Future)
 
 
 class Batcher:
@@ -30,12 +31,12 @@ class Batcher:
 
     def __init__(
         self,
-        predict: Callable[[np.ndarray], Verdicts],
+        predict: Callable[[np.ndarray], Outputs],
         limits: Limits,
-        count: Callable[[int, float], object] = lambda images, seconds: None,
+        record_batch: Callable[[int, float], object] = lambda images, seconds: None,
     ) -> None:
-        self._predict, self._limits, self._count = predict, limits, count
-        self._waiting: deque[_Waiting] = deque()
+        self._predict, self._limits, self._record_batch = predict, limits, record_batch
+        self._waiting: deque[_Job] = deque()
         self._changed = threading.Condition()
         self._stopping = False
         self._running_since: float | None = None
@@ -45,19 +46,19 @@ class Batcher:
     def start(self) -> None:
         self._thread.start()
 
-    def submit(self, images: Sequence[Picture]) -> "list[Future[Row]]":
-        """An answer to come for each image; one that is cancelled before its turn is not run."""
-        entered = [_Waiting(image) for image in images]
+    def submit(self, images: Sequence[Pixels]) -> "list[Future[Outputs]]":
+        """Outputs to come for each image; one that is cancelled before its turn is not run."""
+        jobs = [_Job(image) for image in images]
         with self._changed:
-            if len(self._waiting) + len(entered) > self._limits.queue:
-                self._forget_cancelled()
+            if len(self._waiting) + len(jobs) > self._limits.queue:
+                self._drop_cancelled()
             if self._stopping:
                 raise RefusedRequest(503, "stopping", "the server is stopping")
-            if len(self._waiting) + len(entered) > self._limits.queue:
-                raise busy(f"{len(self._waiting)} images are waiting already")
-            self._waiting.extend(entered)
+            if len(self._waiting) + len(jobs) > self._limits.queue:
+                refuse_busy(f"{len(self._waiting)} images are waiting already")
+            self._waiting.extend(jobs)
             self._changed.notify()
-        return [each.answer for each in entered]
+        return [job.outputs for job in jobs]
 
     def stop(self) -> None:
         """Runs what waits, then ends."""
@@ -72,21 +73,21 @@ class Batcher:
         return len(self._waiting)
 
     @property
-    def works(self) -> bool:
+    def is_healthy(self) -> bool:
         """Whether the thread lives and is not stuck in a batch."""
         since = self._running_since
         stuck = since is not None and time.monotonic() - since > self._limits.timeout_s
         return self._thread.is_alive() and not stuck
 
-    def _forget_cancelled(self) -> None:
-        self._waiting = deque(each for each in self._waiting if not each.answer.cancelled())
+    def _drop_cancelled(self) -> None:
+        self._waiting = deque(job for job in self._waiting if not job.outputs.cancelled())
 
     def _work(self) -> None:
-        while (batch := self._next()) is not None:
-            for _, alike in groupby(sorted(batch, key=_shape), key=_shape):
-                self._run(list(alike))
+        while (batch := self._take_batch()) is not None:
+            for _, jobs in groupby(sorted(batch, key=_get_shape), key=_get_shape):
+                self._run(list(jobs))
 
-    def _next(self) -> list[_Waiting] | None:
+    def _take_batch(self) -> list[_Job] | None:
         """What to run now, without what was given up; None at the end."""
         with self._changed:
             while not self._waiting:
@@ -99,27 +100,27 @@ class Batcher:
                     break
             count = min(self._limits.batch, len(self._waiting))
             taken = [self._waiting.popleft() for _ in range(count)]
-        return [each for each in taken if each.answer.set_running_or_notify_cancel()]
+        return [job for job in taken if job.outputs.set_running_or_notify_cancel()]
 
-    def _run(self, batch: list[_Waiting]) -> None:
+    def _run(self, batch: list[_Job]) -> None:
         started = self._running_since = time.monotonic()
         try:
-            verdicts = self._predict(np.stack([each.image for each in batch]))
-            if len(verdicts.classes) != len(batch):
-                raise ValueError(f"{len(batch)} images got {len(verdicts.classes)} verdicts")
+            outputs = self._predict(np.stack([job.image for job in batch]))
+            if len(outputs) != len(batch):
+                raise ValueError(f"{len(batch)} images got outputs for {len(outputs)}")
         except Exception as error:
             if len(batch) == 1:
-                batch[0].answer.set_exception(error)
+                batch[0].outputs.set_exception(error)
             else:
-                for each in batch:  # so that one image that fails does not fail the others
-                    self._run([each])
+                for job in batch:  # so that one image that fails does not fail the others
+                    self._run([job])
             return
         finally:
             self._running_since = None
-        self._count(len(batch), time.monotonic() - started)
-        for i, each in enumerate(batch):
-            each.answer.set_result((verdicts, i))
+        self._record_batch(len(batch), time.monotonic() - started)
+        for job, row in zip(batch, outputs.rows(), strict=True):
+            job.outputs.set_result(row)
 
 
-def _shape(waiting: _Waiting) -> tuple[int, ...]:
-    return waiting.image.shape
+def _get_shape(job: _Job) -> tuple[int, ...]:
+    return job.image.shape

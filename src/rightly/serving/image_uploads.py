@@ -1,10 +1,12 @@
-"""From uploaded bytes to what the model looks at, or a refusal that names the file."""
+"""From uploaded bytes to the pixels that the model takes, or a refusal that names the file."""
+
+from typing import NoReturn
 
 import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, UnidentifiedImageError
 
-from rightly.classifiers import Preprocessing
+from rightly.classifiers.preprocessing import Preprocessing
 from rightly.datasets.decoding import to_rgb
 from rightly.serving.limits import Limits, RefusedRequest
 from rightly.serving.uploads import Upload
@@ -13,25 +15,25 @@ from rightly.serving.uploads import Upload
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 
 
-def decode(
+def decode_upload(
     upload: Upload, preprocessing: Preprocessing, limits: Limits
 ) -> UInt8[np.ndarray, "h w 3"]:
     """The pixels as `collect` would make them: first frame, no EXIF rotation, resized and cut."""
-    with _opened(upload, limits) as stored:
+    with _open_image(upload, limits) as stored:
         _check_size(upload, stored.size, preprocessing, limits)
         try:
             stored.load()
         except MemoryError:
             raise
         except Exception as error:  # Pillow's readers raise nearly anything on damaged files
-            raise _damaged(upload, error) from error
+            _refuse_damaged(upload, error)
         try:
             return preprocessing.pixels(to_rgb(stored))
         except ValueError as error:
             raise RefusedRequest(422, "unsupported_pixels", f"{upload}: {error}") from error
 
 
-def _opened(upload: Upload, limits: Limits) -> Image.Image:
+def _open_image(upload: Upload, limits: Limits) -> Image.Image:
     if not upload.data.getbuffer().nbytes:
         raise RefusedRequest(422, "empty_file", f"{upload} is empty")
     upload.data.seek(0)
@@ -41,12 +43,12 @@ def _opened(upload: Upload, limits: Limits) -> Image.Image:
         raise RefusedRequest(
             415, "not_an_image", f"{upload} is not an image in one of {', '.join(FORMATS)}"
         ) from error
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise _too_many(upload, f"more than {limits.pixels:,} pixels") from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        _refuse_pixels(upload, f"more than {limits.pixels:,} pixels")
     except MemoryError:
         raise
     except Exception as error:
-        raise _damaged(upload, error) from error
+        _refuse_damaged(upload, error)
 
 
 def _check_size(
@@ -54,24 +56,24 @@ def _check_size(
 ) -> None:
     width, height = size
     if width * height > limits.pixels:
-        raise _too_many(
+        _refuse_pixels(
             upload, f"{width} x {height} pixels, and {limits.pixels:,} are the most allowed"
         )
     # A strip of one pixel by a million is small, but resized by its shorter side it is not, and
     # Pillow resizes the width first, at full height.
     wide, high = preprocessing.compute_size(width, height)
     if wide * max(high, height) > limits.pixels:
-        raise _too_many(
+        _refuse_pixels(
             upload,
             f"{width} x {height} pixels, a shape that would be resized to {wide} x {high}, and "
             f"{limits.pixels:,} pixels are the most allowed on the way",
         )
 
 
-def _too_many(upload: Upload, how_many: str) -> RefusedRequest:
-    return RefusedRequest(413, "too_many_pixels", f"{upload} has {how_many}")
+def _refuse_pixels(upload: Upload, how_many: str) -> NoReturn:
+    raise RefusedRequest(413, "too_many_pixels", f"{upload} has {how_many}")
 
 
-def _damaged(upload: Upload, error: Exception) -> RefusedRequest:
+def _refuse_damaged(upload: Upload, error: Exception) -> NoReturn:
     reason = str(error) or type(error).__name__
-    return RefusedRequest(422, "damaged_image", f"{upload} cannot be decoded: {reason}")
+    raise RefusedRequest(422, "damaged_image", f"{upload} cannot be decoded: {reason}") from error

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import NoReturn
 
-PIXELS_OF_PILLOW = 178_956_970  # twice its MAX_IMAGE_PIXELS, beyond which it refuses by itself
+PILLOW_MAX_PIXELS = 178_956_970  # twice its MAX_IMAGE_PIXELS, beyond which it refuses by itself
 
 
 @dataclass(frozen=True)
@@ -19,13 +20,13 @@ class Limits:
     queue: int = 256
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if not (value > 0 or (each.name == "wait_s" and value == 0)):
-                raise ValueError(f"the limit {each.name} must be positive, got {value}")
-        if self.pixels > PIXELS_OF_PILLOW:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not (value > 0 or (field.name == "wait_s" and value == 0)):
+                raise ValueError(f"the limit {field.name} must be positive, got {value}")
+        if self.pixels > PILLOW_MAX_PIXELS:
             raise ValueError(
-                f"the limit on pixels must be at most {PIXELS_OF_PILLOW}, which Pillow itself "
+                f"the limit on pixels must be at most {PILLOW_MAX_PIXELS}, which Pillow itself "
                 f"accepts, got {self.pixels}"
             )
         if self.images > self.queue:
@@ -46,6 +47,6 @@ class RefusedRequest(Exception):  # noqa: N818 (named for what it tells)
         self.headers = dict(headers or {})
 
 
-def busy(what: str) -> RefusedRequest:
-    """Too much at once: the client may come back."""
-    return RefusedRequest(429, "busy", f"{what}: try again in a second", {"Retry-After": "1"})
+def refuse_busy(reason: str) -> NoReturn:
+    """Refuses for now: the client may come back."""
+    raise RefusedRequest(429, "busy", f"{reason}: try again in a second", {"Retry-After": "1"})

@@ -1,4 +1,4 @@
-"""Examples that the schema of the API shows."""
+"""Examples in the schema of the API."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -45,16 +45,16 @@ FORM: Mapping[str, Any] = {
 }
 
 
-def _curl(*commands: str) -> dict[str, Any]:
-    return {"x-codeSamples": [{"lang": "shell", "source": each} for each in commands]}
+def _make_samples(*commands: str) -> dict[str, Any]:
+    return {"x-codeSamples": [{"lang": "shell", "source": command} for command in commands]}
 
 
 CURL: Mapping[str, dict[str, Any]] = {
-    "predict": _curl(
+    "predict": _make_samples(
         "curl -F image=@photo.jpg {base}/predict",
         "curl -F images=@first.jpg -F images=@second.png {base}/predict",
     ),
-    "healthz": _curl("curl {base}/healthz"),
-    "model": _curl("curl {base}/model"),
-    "metrics": _curl("curl {base}/metrics"),
+    "healthz": _make_samples("curl {base}/healthz"),
+    "model": _make_samples("curl {base}/model"),
+    "metrics": _make_samples("curl {base}/metrics"),
 }

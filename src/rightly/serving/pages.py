@@ -24,41 +24,41 @@ class Page:
     policy: str
 
 
-def front_page(limits: Limits) -> Page:
-    """Where a person drops a picture and sees what to make of the answer."""
-    text = _packaged("page.html")
-    return _with_policy(text.replace("{{body_bytes}}", str(limits.body_bytes)))
+def make_front_page(limits: Limits) -> Page:
+    """Where a person drops an image and sees what to make of the answer."""
+    text = _read_packaged("page.html")
+    return _add_policy(text.replace("{{body_bytes}}", str(limits.body_bytes)))
 
 
-def docs_page(schema: Mapping[str, Any], base: str) -> Page:
+def make_docs_page(schema: Mapping[str, Any], base: str) -> Page:
     """The API in words, tables and commands to copy, made from its OpenAPI schema."""
     parts = {
         "title": html.escape(schema["info"]["title"]),
         "description": html.escape(schema["info"]["description"]),
         "formats": html.escape(", ".join(FORMATS)),
         "routes": "".join(
-            _route(method, path, operation, schema, base)
+            _render_route(method, path, operation, schema, base)
             for path, operations in schema["paths"].items()
             for method, operation in operations.items()
         ),
         "schemas": "".join(
-            _schema(name, schema["components"]["schemas"][name])
+            _render_schema(name, schema["components"]["schemas"][name])
             for name in schema["components"]["schemas"]
         ),
     }
-    text = _packaged("docs.html")
+    text = _read_packaged("docs.html")
     for name, value in parts.items():
         text = text.replace("{{" + name + "}}", value)
-    return _with_policy(text)
+    return _add_policy(text)
 
 
-def _packaged(name: str) -> str:
+def _read_packaged(name: str) -> str:
     return files("rightly.serving").joinpath(name).read_text(encoding="utf-8")
 
 
-def _with_policy(text: str) -> Page:
-    scripts = _hashes(text, "script") or "'none'"
-    styles = _hashes(text, "style") or "'none'"
+def _add_policy(text: str) -> Page:
+    scripts = _hash_blocks(text, "script") or "'none'"
+    styles = _hash_blocks(text, "style") or "'none'"
     policy = (
         f"default-src 'none'; script-src {scripts}; style-src {styles}; img-src blob: data:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -66,13 +66,13 @@ def _with_policy(text: str) -> Page:
     return Page(text, policy)
 
 
-def _hashes(text: str, tag: str) -> str:
+def _hash_blocks(text: str, tag: str) -> str:
     blocks = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
     digests = [hashlib.sha256(block.encode()).digest() for block in blocks]
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
 
 
-def _route(
+def _render_route(
     method: str, path: str, operation: Mapping[str, Any], schema: Mapping[str, Any], base: str
 ) -> str:
     rows = "".join(
@@ -80,30 +80,30 @@ def _route(
         for status, response in operation["responses"].items()
     )
     samples = "".join(
-        f"<pre><code>{html.escape(each['source'].replace('{base}', base))}</code></pre>"
-        for each in operation.get("x-codeSamples", [])
+        f"<pre><code>{html.escape(sample['source'].replace('{base}', base))}</code></pre>"
+        for sample in operation.get("x-codeSamples", [])
     )
     return (
         f"<section><h2><span class='method'>{method.upper()}</span> {html.escape(path)}</h2>"
         f"<p>{html.escape(operation.get('description') or operation.get('summary', ''))}</p>"
-        f"{samples}{_sample_answer(operation)}"
+        f"{samples}{_render_example(operation)}"
         f"<table><thead><tr><th>Status</th><th>Meaning</th></tr></thead><tbody>{rows}</tbody>"
         "</table></section>"
     )
 
 
-def _sample_answer(operation: Mapping[str, Any]) -> str:
+def _render_example(operation: Mapping[str, Any]) -> str:
     content = operation["responses"].get("200", {}).get("content", {})
     example = content.get("application/json", {}).get("example")
     if example is None:
         return ""
-    shown = html.escape(json.dumps(example, indent=2))
-    return f"<p>Answers:</p><pre><code>{shown}</code></pre>"
+    text = html.escape(json.dumps(example, indent=2))
+    return f"<p>Answers:</p><pre><code>{text}</code></pre>"
 
 
-def _schema(name: str, schema: Mapping[str, Any]) -> str:
+def _render_schema(name: str, schema: Mapping[str, Any]) -> str:
     rows = "".join(
-        f"<tr><td><code>{html.escape(key)}</code></td><td>{html.escape(_kind(value))}</td>"
+        f"<tr><td><code>{html.escape(key)}</code></td><td>{html.escape(_name_type(value))}</td>"
         f"<td>{html.escape(value.get('description', ''))}</td></tr>"
         for key, value in schema.get("properties", {}).items()
     )
@@ -115,13 +115,13 @@ def _schema(name: str, schema: Mapping[str, Any]) -> str:
     )
 
 
-def _kind(value: Mapping[str, Any]) -> str:
+def _name_type(value: Mapping[str, Any]) -> str:
     if "anyOf" in value:
-        return " or ".join(_kind(each) for each in value["anyOf"])
+        return " or ".join(_name_type(item) for item in value["anyOf"])
     if "$ref" in value:
         return str(value["$ref"]).rpartition("/")[2]
     if "enum" in value:
-        return " or ".join(json.dumps(each) for each in value["enum"])
+        return " or ".join(json.dumps(item) for item in value["enum"])
     if value.get("type") == "array":
-        return f"list of {_kind(value.get('items', {}))}"
+        return f"list of {_name_type(value.get('items', {}))}"
     return str(value.get("type", "any"))

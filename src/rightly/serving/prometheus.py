@@ -1,4 +1,4 @@
-"""What Prometheus may ask: how many requests, how long, how full, and how sure the model is."""
+"""Metrics for Prometheus: requests, latencies, batches, queue, accepted share, confidences."""
 
 import time
 from collections.abc import Callable
@@ -21,8 +21,8 @@ TENTHS = tuple(k / 10 for k in range(1, 11))
 ACCEPTED = {True: "yes", False: "no", None: "unasked"}
 
 
-class Counters:
-    """The counters of one app, in a registry of its own."""
+class ServerMetrics:
+    """The metrics of one app, in a registry of its own."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
@@ -45,7 +45,7 @@ class Counters:
         )
         self.queue = Gauge("rightly_queue_images", "Images that wait.", registry=registry)
         self.predictions = Counter(
-            "rightly_predictions", "Predictions made.", ["accepted"], registry=registry
+            "rightly_predictions", "Predictions prediction.", ["accepted"], registry=registry
         )
         self.confidence = Histogram(
             "rightly_confidence", "Calibrated confidence.", buckets=TENTHS, registry=registry
@@ -59,40 +59,41 @@ class Counters:
     def watch_queue(self, length: Callable[[], int]) -> None:
         self.queue.set_function(lambda: float(length()))
 
-    def count_batch(self, images: int, seconds: float) -> None:
+    def record_batch(self, images: int, seconds: float) -> None:
         self.batches.observe(images)
         self.model_seconds.observe(seconds)
 
-    def count_prediction(self, made: Prediction) -> None:
-        self.predictions.labels(ACCEPTED[made.accept]).inc()
-        self.confidence.observe(made.confidence)
-        self.raw_confidence.observe(made.raw_confidence)
+    def record_prediction(self, prediction: Prediction) -> None:
+        self.predictions.labels(ACCEPTED[prediction.accept]).inc()
+        self.confidence.observe(prediction.confidence)
+        self.raw_confidence.observe(prediction.raw_confidence)
 
-    def text(self) -> bytes:
+    def render(self) -> bytes:
+        """The text that Prometheus reads."""
         return generate_latest(self.registry)
 
 
-class CountedApp:
+class MetricsMiddleware:
     """Counts every answer of an app under its route; paths of requests never become labels."""
 
-    def __init__(self, app: ASGIApp, counters: Counters) -> None:
-        self._app, self._counters = app, counters
+    def __init__(self, app: ASGIApp, metrics: ServerMetrics) -> None:
+        self._app, self._metrics = app, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = time.monotonic(), 500  # what is said if the app fails before it answers
+        started, status = time.monotonic(), 500  # where the app fails before it answers
 
-        async def noting(message: Message) -> None:
+        async def record_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, noting)
+            await self._app(scope, receive, record_status)
         finally:
             route = getattr(scope.get("route"), "path", "unmatched")
-            self._counters.requests.labels(route, status).inc()
-            self._counters.seconds.labels(route).observe(time.monotonic() - started)
+            self._metrics.requests.labels(route, status).inc()
+            self._metrics.seconds.labels(route).observe(time.monotonic() - started)

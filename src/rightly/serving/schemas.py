@@ -1,4 +1,4 @@
-"""What the server says, as JSON with named and typed fields."""
+"""The answers of the server, as JSON with named and typed fields."""
 
 import json
 import math
@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from rightly.deployment.runtime import Deployed
-from rightly.serving.batching import Row
+from rightly.deployment.outputs import Outputs
+from rightly.deployment.runtime import ExportedModel
 
 TOP = 5  # how many classes an answer lists
 
@@ -26,7 +26,7 @@ class Choice(_Answer):
 
 
 class ViewOpinion(_Answer):
-    """What the classifier said about one view of the picture."""
+    """The classifier's own prediction on one view of the image."""
 
     view: str = Field(description="The view, such as rotation.")
     class_: int | None = Field(
@@ -38,22 +38,24 @@ class ViewOpinion(_Answer):
 
 
 class Prediction(_Answer):
-    """What is said about one picture."""
+    """The prediction for one image."""
 
-    file: str | None = Field(description="The file name that came with the picture, if one did.")
+    file: str | None = Field(description="The file name that came with the image, if one did.")
     class_: int = Field(
         serialization_alias="class", description="The predicted class, a number from 0."
     )
     name: str | None = Field(description="Its name, if the model knows names.")
     confidence: float = Field(description="How likely the predicted class is to be right.")
-    raw_confidence: float = Field(description="What the classifier itself says, uncalibrated.")
+    raw_confidence: float = Field(description="The classifier's own, uncalibrated.")
     temperature: float = Field(description="What its logits were divided by.")
     accept: bool | None = Field(
         description="Whether to trust it: the confidence reaches the threshold of the model. "
         "Null where the model has no threshold."
     )
     top: list[Choice] = Field(description=f"The {TOP} most probable classes, the predicted first.")
-    views: list[ViewOpinion] = Field(description="What each view said, if the model looks at any.")
+    views: list[ViewOpinion] = Field(
+        description="The prediction on each view, if the model uses any."
+    )
 
 
 class ModelSummary(_Answer):
@@ -64,7 +66,7 @@ class ModelSummary(_Answer):
 
 
 class Answer(_Answer):
-    """One prediction for each picture, in the order of the form."""
+    """One prediction for each image, in the order of the form."""
 
     predictions: list[Prediction]
     model: ModelSummary
@@ -96,8 +98,8 @@ class Card(BaseModel):
     method: str = Field(description="The calibrator.")
     class_names: list[str] | None = Field(None, description="Names of the classes, from 0.")
     class_count: int | None = Field(None, description="How many classes there are.")
-    views: list[str] | None = Field(None, description="The views that are looked at.")
-    preprocessing: dict[str, Any] | None = Field(None, description="What is done to a picture.")
+    views: list[str] | None = Field(None, description="The views that are used.")
+    preprocessing: dict[str, Any] | None = Field(None, description="What is done to an image.")
     classifier: dict[str, Any] | None = Field(None, description="Its name and fingerprint.")
     calibration: dict[str, Any] | None = Field(
         None, description="On how many samples it was calibrated, and metrics before and after."
@@ -107,65 +109,64 @@ class Card(BaseModel):
     )
 
 
-def prediction(row: Row, file: str | None, model: Deployed) -> Prediction:
-    """What is said about image i of a batch."""
-    verdicts, i = row
-    best = int(verdicts.classes[i])
+def make_prediction(outputs: Outputs, file: str | None, model: ExportedModel) -> Prediction:
+    """The prediction in outputs of one row."""
+    best = int(outputs.classes[0])
     return Prediction(
         file=file,
         class_=best,
-        name=_name(best, model),
-        confidence=float(verdicts.confidence[i]),
-        raw_confidence=float(verdicts.raw_confidence[i]),
-        temperature=float(verdicts.temperature[i]),
-        accept=None if verdicts.accept is None else bool(verdicts.accept[i]),
-        top=_top(np.asarray(verdicts.probabilities[i]), best, model),
-        views=_views(row, model),
+        name=_find_name(best, model),
+        confidence=float(outputs.confidence[0]),
+        raw_confidence=float(outputs.raw_confidence[0]),
+        temperature=float(outputs.temperature[0]),
+        accept=None if outputs.accept is None else bool(outputs.accept[0]),
+        top=_rank_classes(np.asarray(outputs.probabilities[0]), best, model),
+        views=_make_views(outputs, model),
     )
 
 
-def summary(model: Deployed) -> ModelSummary:
-    return ModelSummary(method=str(model.identity["method"]), threshold=model.threshold)
+def summarise_model(model: ExportedModel) -> ModelSummary:
+    return ModelSummary(method=str(model.metadata["method"]), threshold=model.threshold)
 
 
-def card(model: Deployed) -> bytes:
-    """The identity of a model as JSON, in which what is not finite is null."""
-    return json.dumps(_finite(model.identity), allow_nan=False).encode()
+def encode_card(model: ExportedModel) -> bytes:
+    """The metadata of a model as JSON, in which what is not finite is null."""
+    return json.dumps(_replace_nan(model.metadata), allow_nan=False).encode()
 
 
-def _top(probabilities: np.ndarray, best: int, model: Deployed) -> list[Choice]:
+def _rank_classes(probabilities: np.ndarray, best: int, model: ExportedModel) -> list[Choice]:
     order = np.argsort(-probabilities, kind="stable")[: TOP + 1].tolist()
     first = [best, *(k for k in order if k != best)][:TOP]  # in a tie the predicted class leads
     return [
-        Choice(class_=k, name=_name(k, model), probability=float(probabilities[k])) for k in first
+        Choice(class_=k, name=_find_name(k, model), probability=float(probabilities[k]))
+        for k in first
     ]
 
 
-def _views(row: Row, model: Deployed) -> list[ViewOpinion]:
-    verdicts, i = row
-    if verdicts.view_classes is None or verdicts.view_confidence is None:
+def _make_views(outputs: Outputs, model: ExportedModel) -> list[ViewOpinion]:
+    if outputs.view_classes is None or outputs.view_confidence is None:
         return []
-    said = zip(
+    views = zip(
         model.view_names,
-        verdicts.view_classes[i].tolist(),
-        verdicts.view_confidence[i].tolist(),
+        outputs.view_classes[0].tolist(),
+        outputs.view_confidence[0].tolist(),
         strict=True,
     )
     return [
-        ViewOpinion(view=view, class_=k, name=_name(k, model), confidence=confidence)
+        ViewOpinion(view=view, class_=k, name=_find_name(k, model), confidence=confidence)
         if k >= 0
         else ViewOpinion(view=view, class_=None, name=None, confidence=None)
-        for view, k, confidence in said
+        for view, k, confidence in views
     ]
 
 
-def _name(k: int, model: Deployed) -> str | None:
+def _find_name(k: int, model: ExportedModel) -> str | None:
     return model.class_names[k] if model.class_names else None
 
 
-def _finite(value: Any) -> Any:
+def _replace_nan(value: Any) -> Any:
     if isinstance(value, dict) or hasattr(value, "items"):
-        return {str(key): _finite(each) for key, each in value.items()}
+        return {str(key): _replace_nan(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
+        return [_replace_nan(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 STOP = (signal.SIGINT, signal.SIGTERM)
 
 
-def listen(host: str, port: int) -> socket.socket:
+def open_socket(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 lets the system choose."""
     if not 0 <= port < 65536:
         raise ValueError(f"port must be from 0 to 65535, got {port}")
@@ -25,13 +25,13 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def address(listening: socket.socket) -> str:
+def format_address(listening: socket.socket) -> str:
     """Where a browser finds it."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def run(app: FastAPI, listening: socket.socket, timeout_s: float) -> None:
+def run_app(app: FastAPI, listening: socket.socket, timeout_s: float) -> None:
     """Serves until SIGTERM or SIGINT; requests under way are answered first."""
     config = uvicorn.Config(
         app,
@@ -41,15 +41,15 @@ def run(app: FastAPI, listening: socket.socket, timeout_s: float) -> None:
         timeout_graceful_shutdown=int(timeout_s) + 1,
     )
     # uvicorn raises the signal again when it is done: the stop was asked for, and is no failure.
-    before = {}
+    handlers = {}
     if threading.current_thread() is threading.main_thread():
-        before = {each: signal.signal(each, _already_stopped) for each in STOP}
+        handlers = {number: signal.signal(number, _ignore_signal) for number in STOP}
     try:
         uvicorn.Server(config).run(sockets=[listening])
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
-def _already_stopped(number: int, frame: FrameType | None) -> None:
+def _ignore_signal(number: int, frame: FrameType | None) -> None:
     pass

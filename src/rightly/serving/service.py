@@ -9,15 +9,15 @@ from typing import Any, TypeVar
 import numpy as np
 from fastapi import Request
 
-from rightly.deployment.runtime import Deployed
-from rightly.serving.batching import Batcher, Picture
-from rightly.serving.image_uploads import decode
+from rightly.deployment.runtime import ExportedModel
+from rightly.serving.batching import Batcher, Pixels
+from rightly.serving.image_uploads import decode_upload
 from rightly.serving.limits import Limits, RefusedRequest
-from rightly.serving.prometheus import Counters
-from rightly.serving.schemas import Answer, prediction, summary
-from rightly.serving.uploads import Intake, Upload, read_uploads
+from rightly.serving.prometheus import ServerMetrics
+from rightly.serving.schemas import Answer, make_prediction, summarise_model
+from rightly.serving.uploads import MemoryBudget, Upload, read_uploads
 
-DECODERS = min(4, os.cpu_count() or 1)  # each may hold a picture of `limits.pixels` in memory
+DECODERS = min(4, os.cpu_count() or 1)  # each may hold an image of `limits.pixels` in memory
 Result = TypeVar("Result")
 
 
@@ -28,12 +28,12 @@ class ClientGone(Exception):  # noqa: N818 (named for what it tells)
 class Service:
     """A model with everything that stands between it and a request."""
 
-    def __init__(self, model: Deployed, limits: Limits) -> None:
+    def __init__(self, model: ExportedModel, limits: Limits) -> None:
         self.model, self.limits = model, limits
-        self.counters = Counters()
-        self.batcher = Batcher(model.predict, limits, self.counters.count_batch)
-        self.counters.watch_queue(lambda: self.batcher.waiting)
-        self._intake = Intake(limits)
+        self.metrics = ServerMetrics()
+        self.batcher = Batcher(model.predict, limits, self.metrics.record_batch)
+        self.metrics.watch_queue(lambda: self.batcher.waiting)
+        self._memory = MemoryBudget(limits)
         self._decoders = ThreadPoolExecutor(DECODERS, thread_name_prefix="decoding")
 
     def start(self) -> None:
@@ -47,13 +47,13 @@ class Service:
         self._decoders.shutdown(cancel_futures=True)
 
     async def answer(self, request: Request) -> Answer:
-        """What the model says about the pictures of a request, within the time for it."""
+        """Predictions for the images of a request, within the time for it."""
         try:
             async with asyncio.timeout(self.limits.timeout_s):
-                with self._intake.room() as take:
-                    uploads = await read_uploads(request, self.limits, take)
-                    pictures = await _unless_gone(request, self._decode(uploads))
-                return await _unless_gone(request, self._judge(uploads, pictures))
+                with self._memory.reserve() as reserve:
+                    uploads = await read_uploads(request, self.limits, reserve)
+                    images = await _run_unless_gone(request, self._decode(uploads))
+                return await _run_unless_gone(request, self._predict(uploads, images))
         except TimeoutError as error:
             raise RefusedRequest(
                 408,
@@ -63,53 +63,53 @@ class Service:
                 {"Connection": "close"},
             ) from error
 
-    async def _decode(self, uploads: Sequence[Upload]) -> list[Picture]:
+    async def _decode(self, uploads: Sequence[Upload]) -> list[Pixels]:
         loop = asyncio.get_running_loop()
         jobs = [
             loop.run_in_executor(
-                self._decoders, decode, each, self.model.preprocessing, self.limits
+                self._decoders, decode_upload, upload, self.model.preprocessing, self.limits
             )
-            for each in uploads
+            for upload in uploads
         ]
-        return await _all_or_first_refusal(jobs)
+        return await _gather_or_refuse(jobs)
 
-    async def _judge(self, uploads: Sequence[Upload], pictures: Sequence[Picture]) -> Answer:
-        waiting = [asyncio.wrap_future(each) for each in self.batcher.submit(pictures)]
-        rows = await _all_or_first_refusal(waiting)
-        made = [
-            prediction(row, upload.name, self.model)
+    async def _predict(self, uploads: Sequence[Upload], images: Sequence[Pixels]) -> Answer:
+        jobs = [asyncio.wrap_future(future) for future in self.batcher.submit(images)]
+        rows = await _gather_or_refuse(jobs)
+        predictions = [
+            make_prediction(row, upload.name, self.model)
             for row, upload in zip(rows, uploads, strict=True)
         ]
-        for each in made:
-            self.counters.count_prediction(each)
-        return Answer(predictions=made, model=summary(self.model))
+        for prediction in predictions:
+            self.metrics.record_prediction(prediction)
+        return Answer(predictions=predictions, model=summarise_model(self.model))
 
 
-async def _all_or_first_refusal(jobs: Sequence["asyncio.Future[Result]"]) -> list[Result]:
+async def _gather_or_refuse(jobs: Sequence["asyncio.Future[Result]"]) -> list[Result]:
     """All results, or the exception of the first job that has one, in the order of the jobs."""
-    done = await asyncio.gather(*jobs, return_exceptions=True)
-    for each in done:
-        if isinstance(each, BaseException):
-            raise each
-    return [each.result() for each in jobs]
+    results = await asyncio.gather(*jobs, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [job.result() for job in jobs]
 
 
-async def _unless_gone(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of some work, which ends early if the client hangs up."""
+async def _run_unless_gone(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    """The result of the work, which ends early if the client hangs up."""
     job = asyncio.ensure_future(work)
-    hung_up = asyncio.ensure_future(_hang_up(request))
+    disconnect = asyncio.ensure_future(_wait_for_disconnect(request))
     try:
-        await asyncio.wait({job, hung_up}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({job, disconnect}, return_when=asyncio.FIRST_COMPLETED)
         if not job.done():
             raise ClientGone
         return job.result()
     finally:
         job.cancel()
-        hung_up.cancel()
-        await asyncio.gather(job, hung_up, return_exceptions=True)
+        disconnect.cancel()
+        await asyncio.gather(job, disconnect, return_exceptions=True)
 
 
-async def _hang_up(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     """Ends when the client does; the whole body must have been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

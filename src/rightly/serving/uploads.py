@@ -5,23 +5,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import BytesIO
+from typing import NoReturn
 
 from fastapi import Request
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect
 
-from rightly.serving.limits import Limits, RefusedRequest, busy
+from rightly.serving.limits import Limits, RefusedRequest, refuse_busy
 
 FIELDS = ("image", "images", "file", "files")
-BODIES_HELD = 16  # as many full bodies as all requests together may keep in memory
-LINGER_S = 5.0  # how long a refused body is read on, so that the client gets to see the answer
-LONGEST_NAME = 200  # of a file, in an answer
+MAX_BODIES = 16  # as many full bodies as all requests together may keep in memory
+DRAIN_TIMEOUT_S = 5.0  # a refused body is read on so long, for the client to see the answer
+MAX_NAME_LENGTH = 200  # of a file, in an answer
 
 
 @dataclass(frozen=True)
 class Upload:
-    """One part of the form. The name is only ever said back, never used as a path."""
+    """One part of the form. The name is only ever sent back, never used as a path."""
 
     position: int
     name: str | None
@@ -31,7 +32,7 @@ class Upload:
         return f"file {self.position}" + (f" ({self.name})" if self.name else "")
 
 
-class Intake:
+class MemoryBudget:
     """Counts the bytes that requests hold in memory, each and all together."""
 
     def __init__(self, limits: Limits) -> None:
@@ -39,46 +40,46 @@ class Intake:
         self._limits = limits
 
     @contextmanager
-    def room(self) -> Iterator[Callable[[int], None]]:
-        """A function that takes room for so many bytes more; all is given back at the end."""
-        taken = 0
+    def reserve(self) -> Iterator[Callable[[int], None]]:
+        """A function that reserves so many bytes more; all are released at the end."""
+        reserved = 0
 
-        def take(count: int) -> None:
-            nonlocal taken
-            if taken + count > self._limits.body_bytes:
-                raise _too_large(self._limits)
-            if self.held + count > BODIES_HELD * self._limits.body_bytes:
-                raise busy("the server holds as many pictures as it may")
-            taken += count
+        def reserve_bytes(count: int) -> None:
+            nonlocal reserved
+            if reserved + count > self._limits.body_bytes:
+                _refuse_large(self._limits)
+            if self.held + count > MAX_BODIES * self._limits.body_bytes:
+                refuse_busy("the server holds as many images as it may")
+            reserved += count
             self.held += count
 
         try:
-            yield take
+            yield reserve_bytes
         finally:
-            self.held -= taken
+            self.held -= reserved
 
 
 async def read_uploads(
-    request: Request, limits: Limits, take: Callable[[int], None]
+    request: Request, limits: Limits, reserve: Callable[[int], None]
 ) -> list[Upload]:
     """The files in the body of a request, in order."""
-    form = _Form(_boundary(request), limits)
+    form = _Form(_read_boundary(request), limits)
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > limits.body_bytes:
         if "expect" not in request.headers:  # otherwise the client has not sent anything yet
-            await _linger(request)
-        raise _too_large(limits)
+            await _drain(request)
+        _refuse_large(limits)
     try:
         async for chunk in request.stream():
-            take(len(chunk))
+            reserve(len(chunk))
             form.write(chunk)
     except RefusedRequest:
-        await _linger(request)
+        await _drain(request)
         raise
-    return form.uploads()
+    return form.finish()
 
 
-def _boundary(request: Request) -> bytes:
+def _read_boundary(request: Request) -> bytes:
     kind, options = parse_options_header(request.headers.get("content-type"))
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
         raise RefusedRequest(
@@ -90,18 +91,18 @@ def _boundary(request: Request) -> bytes:
     return options[b"boundary"]
 
 
-async def _linger(request: Request) -> None:
+async def _drain(request: Request) -> None:
     with suppress(TimeoutError, ClientDisconnect):
-        async with asyncio.timeout(LINGER_S):
+        async with asyncio.timeout(DRAIN_TIMEOUT_S):
             async for _ in request.stream():
                 pass
 
 
-def _too_large(limits: Limits) -> RefusedRequest:
-    return RefusedRequest(
+def _refuse_large(limits: Limits) -> NoReturn:
+    raise RefusedRequest(
         413,
         "body_too_large",
-        f"the body must have at most {limits.body_bytes:,} bytes: send fewer or smaller pictures",
+        f"the body must have at most {limits.body_bytes:,} bytes: send fewer or smaller images",
     )
 
 
@@ -129,22 +130,23 @@ class _Form:
                     "on_header_value": lambda data, i, j: self._part.value.extend(data[i:j]),
                     "on_header_end": self._end_header,
                     "on_headers_finished": self._begin_file,
-                    "on_part_data": lambda data, i, j: self._add(data[i:j]),
+                    "on_part_data": lambda data, i, j: self._write_file(data[i:j]),
                     "on_end": self._end,
                 },
             )
         except FormParserError as error:
-            raise _malformed(str(error)) from error
+            _refuse_malformed(str(error))
 
     def write(self, chunk: bytes) -> None:
         try:
             self._parser.write(chunk)
         except FormParserError as error:
-            raise _malformed(str(error)) from error
+            _refuse_malformed(str(error))
 
-    def uploads(self) -> list[Upload]:
+    def finish(self) -> list[Upload]:
+        """The files, once the whole body was written."""
         if not self._ended and self._uploads:
-            raise _malformed("it ends in the middle of a part")
+            _refuse_malformed("it ends in the middle of a part")
         if not self._uploads:
             raise RefusedRequest(
                 422, "no_image", f"the form must have a file in one of the fields {list(FIELDS)}"
@@ -167,7 +169,8 @@ class _Form:
             raise RefusedRequest(
                 422,
                 "unknown_field",
-                f"fields of the form must be called one of {list(FIELDS)}, got {_clean(name)!r}",
+                f"fields of the form must be called one of {list(FIELDS)}, got "
+                f"{_clean_name(name)!r}",
             )
         if len(self._uploads) == self._limits.images:
             raise RefusedRequest(
@@ -175,21 +178,21 @@ class _Form:
                 "too_many_images",
                 f"a request must have at most {self._limits.images} images: send several requests",
             )
-        given = _clean(options.get(b"filename", b"").decode(errors="replace")) or None
-        self._uploads.append(Upload(len(self._uploads) + 1, given, BytesIO()))
+        file_name = _clean_name(options.get(b"filename", b"").decode(errors="replace")) or None
+        self._uploads.append(Upload(len(self._uploads) + 1, file_name, BytesIO()))
 
-    def _add(self, data: bytes) -> None:
+    def _write_file(self, data: bytes) -> None:
         self._uploads[-1].data.write(data)
 
     def _end(self) -> None:
         self._ended = True
 
 
-def _clean(name: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in name[:LONGEST_NAME])
+def _clean_name(name: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in name[:MAX_NAME_LENGTH])
 
 
-def _malformed(why: str) -> RefusedRequest:
-    return RefusedRequest(
-        400, "malformed_form", f"the body is no well-formed multipart form: {why}"
+def _refuse_malformed(reason: str) -> NoReturn:
+    raise RefusedRequest(
+        400, "malformed_form", f"the body is no well-formed multipart form: {reason}"
     )

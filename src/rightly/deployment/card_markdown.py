@@ -1,0 +1,179 @@
+"""The text of a model card, in Markdown with the header that the Hub reads."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rightly.reporting.formatting import format_number, format_title
+
+METRICS = ("ece", "brier", "ks", "auroc")
+
+
+@dataclass(frozen=True)
+class CardRow:
+    """What was measured on one set of samples."""
+
+    name: str
+    samples: int
+    accuracy: float
+    before: Mapping[str, float | None]
+    after: Mapping[str, float | None]
+    coverage: float | None = None  # at the threshold, where there is one
+    accepted_accuracy: float | None = None
+
+
+def render_card(metadata: Mapping[str, Any], rows: Sequence[CardRow] = ()) -> str:
+    """A whole card: the header that the Hub reads, then the block for people."""
+    header: dict[str, Any] = {
+        "library_name": "rightly",
+        "pipeline_tag": "image-classification",
+        "tags": ["calibration", "confidence", "selective-prediction"],
+    }
+    if rows:
+        header["model-index"] = [_describe_results(metadata, rows)]
+    # JSON is YAML, and needs no package to be written right.
+    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in header.items()]
+    return "\n".join(["---", *lines, "---", "", render_block(metadata, rows)])
+
+
+def render_block(metadata: Mapping[str, Any], rows: Sequence[CardRow] = ()) -> str:
+    """The Markdown block: calibration, range, threshold, cost, metadata."""
+    parts = [
+        "## Confidence calibration",
+        _render_opening(metadata),
+        _render_table([*_read_calibration(metadata), *rows]),
+        _render_range(rows),
+        _render_decision(metadata, rows),
+        _render_cost(metadata),
+        _render_metadata(metadata),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _render_opening(metadata: Mapping[str, Any]) -> str:
+    classifier = (metadata.get("classifier") or {}).get("name") or "a classifier"
+    whose = "is always the classifier's own"
+    if not metadata.get("keeps_class", True):
+        whose = "is the calibrator's, which may differ from the classifier's own"
+    return (
+        f"The confidence of `{classifier}` is calibrated by Rightly's `{metadata['method']}`: it "
+        f"is the probability that the predicted class is right. The predicted class {whose}."
+    )
+
+
+def _read_calibration(metadata: Mapping[str, Any]) -> list[CardRow]:
+    """What was measured when the calibrator was fitted."""
+    record = metadata.get("calibration")
+    if not record:
+        return []
+    name = "calibration samples (fitted on these)"
+    return [CardRow(name, record["samples"], record["accuracy"], record["before"], record["after"])]
+
+
+def _render_table(rows: Sequence[CardRow]) -> str:
+    if not rows:
+        return ""
+    head = ["measured on", "samples", "accuracy", *(format_title(name) for name in METRICS)]
+    lines = [head, ["---", *["---:"] * (len(head) - 1)]]
+    for row in rows:
+        values = [
+            f"{_format_number(name, row.before.get(name))} → "
+            f"{_format_number(name, row.after.get(name))}"
+            for name in METRICS
+        ]
+        lines.append([row.name, f"{row.samples:,}", f"{row.accuracy:.1%}", *values])
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{table}\n\nBefore → after calibration, in %; ECE with 25 bins."
+
+
+def _render_range(rows: Sequence[CardRow]) -> str:
+    text = "**Intended range.** Images like those of the calibration set"
+    if rows:
+        text += " and of the sets in the table: " + ", ".join(row.name for row in rows)
+    return (
+        f"{text}. On other images (other cameras, seasons, classes that the classifier never saw) "
+        "confidence has not been measured; expect it to be too high there."
+    )
+
+
+def _render_decision(metadata: Mapping[str, Any], rows: Sequence[CardRow]) -> str:
+    threshold = metadata.get("threshold")
+    if not threshold:
+        return (
+            "**Decision.** No threshold was asked for: the model reports confidence and leaves "
+            "accepting to its user."
+        )
+    text = f"**Decision.** Accept where confidence ≥ {threshold['value']:.4f}."
+    if threshold.get("accuracy") is not None:
+        text += (
+            f" On the calibration samples that accepts {threshold['coverage']:.1%}, of which "
+            f"{threshold['accuracy']:.1%} are right (95 % interval "
+            f"{threshold['accuracy_low']:.1%} to {threshold['accuracy_high']:.1%})."
+        )
+    for row in rows:
+        if row.coverage is None:
+            continue
+        right = "" if row.accepted_accuracy is None else f", {row.accepted_accuracy:.1%} right"
+        text += f" On {row.name}: {row.coverage:.1%} accepted{right}."
+    return text
+
+
+def _render_cost(metadata: Mapping[str, Any]) -> str:
+    views, passes = metadata["views"], float(metadata["passes"])
+    if not views:
+        return "**Cost.** One forward pass per image; calibration adds next to nothing."
+    most = len(views) + 1
+    text = f"**Cost.** {passes:.2f} forward passes per image on average"
+    if passes < most:
+        text += f" (of {most}: the views are looked at only where they pay)"
+    return f"{text}. Views: {', '.join(views)}."
+
+
+def _render_metadata(metadata: Mapping[str, Any]) -> str:
+    classifier = metadata.get("classifier") or {}
+    rows = {
+        "classes": metadata["class_count"],
+        "classifier": classifier.get("name"),
+        "weights (fingerprint)": (classifier.get("fingerprint") or "unknown")[:16],
+        "preprocessing": json.dumps(metadata["preprocessing"]),
+        "rightly": metadata.get("rightly"),
+        "format version": metadata.get("version"),
+    }
+    parity = metadata.get("parity")
+    if parity:
+        rows["parity with torch"] = (
+            f"{parity['confidence']:.1e} in confidence over {parity['images']} "
+            f"{parity['kind']} images"
+        )
+    lines = ["| metadata | |", "|---|---|"]
+    return "\n".join([*lines, *(f"| {name} | {value} |" for name, value in rows.items())])
+
+
+def _describe_results(metadata: Mapping[str, Any], rows: Sequence[CardRow]) -> dict[str, Any]:
+    """The Hub's model-index."""
+    name = (metadata.get("classifier") or {}).get("name") or "classifier"
+    entries = []
+    for row in rows:
+        values: dict[str, tuple[str, float | None]] = {"accuracy": ("Accuracy", row.accuracy)}
+        for key in METRICS:
+            title = format_title(key).split()[0]
+            values[key] = (f"{title} after calibration", row.after.get(key))
+        metrics = [
+            {"type": key, "name": title, "value": value}
+            for key, (title, value) in values.items()
+            if value is not None
+        ]
+        entries.append(
+            {
+                "task": {"type": "image-classification", "name": "Image Classification"},
+                "dataset": {"type": row.name, "name": row.name},
+                "metrics": metrics,
+            }
+        )
+    return {"name": f"{name}, calibrated", "results": entries}
+
+
+def _format_number(metric: str, value: float | None) -> str:
+    return format_number(metric, math.nan if value is None else value)

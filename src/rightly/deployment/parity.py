@@ -1,0 +1,107 @@
+"""Whether an exported file computes what torch does, and the images to compare on."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from torch import Tensor, nn
+
+from rightly.datasets.class_folders import list_images
+from rightly.datasets.decoding import ImageFiles
+from rightly.deployment.calibrated_classifier import CalibratedClassifier
+from rightly.deployment.inputs import make_batch
+from rightly.deployment.outputs import Outputs, concatenate
+from rightly.deployment.runtime import ExportedModel
+from rightly.transforms.image_tensors import draw_uniforms
+from rightly.transforms.views import blur
+
+SYNTHETIC_IMAGES = 8
+BATCH = 16  # images compared at a time
+TOLERANCE = 1e-4  # in confidence; beyond it something is wrong, not merely rounded
+
+Pixels = UInt8[np.ndarray, "n h w 3"]
+
+
+def check_parity(
+    model: CalibratedClassifier, exported: ExportedModel, pixels: Pixels
+) -> dict[str, Any]:
+    """The largest differences between a file and torch; refused where they are too large."""
+    parts = [pixels[start : start + BATCH] for start in range(0, len(pixels), BATCH)]
+    ours = concatenate(
+        [model.predict(torch.from_numpy(part).permute(0, 3, 1, 2)) for part in parts]
+    )
+    theirs = concatenate([exported.predict(part) for part in parts])
+    differences = compare_outputs(ours, theirs)
+    if differences["classes_differ"] or not differences["confidence"] <= TOLERANCE:
+        raise ValueError(
+            f"the file must compute what torch does, but on {len(pixels)} images confidence "
+            f"differs by {differences['confidence']:.2g} and {differences['classes_differ']} "
+            "classes are others: nothing was written"
+        )
+    return differences
+
+
+def compare_outputs(ours: Outputs, theirs: Outputs) -> dict[str, Any]:
+    """The largest differences, and how many classes and decisions are others."""
+    log_temperature = np.log(ours.temperature) - np.log(theirs.temperature)
+    # Where two classes are as likely to the last digits, rounding decides between them.
+    rows = np.arange(len(ours))
+    apart = theirs.probabilities[rows, ours.classes] - theirs.probabilities[rows, theirs.classes]
+    accept_differs = 0
+    if ours.accept is not None and theirs.accept is not None:
+        accept_differs = int(np.sum(ours.accept != theirs.accept))
+    return {
+        "confidence": float(np.abs(ours.confidence - theirs.confidence).max()),
+        "probabilities": float(np.abs(ours.probabilities - theirs.probabilities).max()),
+        "log_temperature": float(np.abs(log_temperature).max()),
+        "classes_differ": int(np.sum(np.abs(apart) > TOLERANCE)),
+        "accept_differs": accept_differs,
+    }
+
+
+def make_comparison_images(
+    model: CalibratedClassifier, images: Sequence[Any], size: tuple[int, int] | None
+) -> Pixels:
+    """Bytes of images at the classifier's size: those given, else synthetic ones."""
+    own = model.preprocessing.size
+    if own is not None and size is not None and size != own:
+        raise ValueError(f"size must be {own}, which the classifier takes, got {size}")
+    if images:
+        batch = make_batch(list(images), model.preprocessing)
+        actual = tuple(batch.shape[2:])
+        if size is not None and actual != size:
+            raise ValueError(f"size must be that of the images, {actual}, got {size}")
+        return _to_pixels(batch)
+    size = own or size
+    if size is None:
+        raise ValueError(
+            f"{model.classifier.name} does not say what size of images it takes: give size, or "
+            "images to compare on"
+        )
+    return make_synthetic_images(SYNTHETIC_IMAGES, size)
+
+
+def read_samples(folder: Path, count: int) -> list[Any]:
+    """So many images of a folder, evenly spread over its files."""
+    if count < 1:
+        raise ValueError(f"samples must be at least 1, got {count}")
+    names = list(list_images(folder)[0]) if folder.is_dir() else []
+    if not names:
+        raise FileNotFoundError(f"images must be a folder with images, but {folder} has none")
+    files = ImageFiles(folder, names[:: max(1, len(names) // count)][:count])
+    return [files(i) for i in range(len(files.names))]
+
+
+def make_synthetic_images(count: int, size: tuple[int, int]) -> Pixels:
+    """Coloured blobs, the same every time."""
+    seeds = torch.arange(count)[:, None, None, None].expand(-1, 3, 4, 4) / max(count, 1)
+    coarse = draw_uniforms(seeds.float(), 3 * 64, 7).reshape(count, 3, 8, 8)
+    blobs = nn.functional.interpolate(coarse, size=size, mode="bicubic").clamp(0, 1)
+    return _to_pixels(blur(blobs))
+
+
+def _to_pixels(images: Tensor) -> Pixels:
+    return (images * 255).round().byte().permute(0, 2, 3, 1).contiguous().numpy()

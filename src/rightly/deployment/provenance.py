@@ -1,0 +1,116 @@
+"""What a calibrator was fitted on: written into files, and checked against a classifier."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rightly.calibrators import FittedCalibrator
+from rightly.classifiers import Classifier, Preprocessing
+from rightly.deployment.metadata import FORMAT, VERSION
+
+
+def describe_model(
+    calibrator: FittedCalibrator, classifier: Classifier, class_names: Sequence[str] | None
+) -> dict[str, Any]:
+    """The metadata of a calibrated classifier, as plain values."""
+    return describe_calibrator(calibrator) | {
+        "class_names": None if class_names is None else list(class_names),
+        "preprocessing": classifier.preprocessing.as_dict(),
+        "classifier": {"name": classifier.name, "fingerprint": classifier.fingerprint},
+    }
+
+
+def describe_calibrator(calibrator: FittedCalibrator) -> dict[str, Any]:
+    """The metadata of a calibrator without its classifier."""
+    from rightly import __version__
+
+    record = calibrator.record
+    source = record.get("classifier") or {}
+    names = calibrator.class_names
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "rightly": __version__,
+        "method": calibrator.title,
+        "arguments": dict(calibrator.arguments),
+        "keeps_class": calibrator.keeps_class,
+        "class_count": calibrator.class_count,
+        "class_names": None if names is None else list(names),
+        "views": list(calibrator.view_names),
+        "preprocessing": source.get("preprocessing"),
+        "classifier": {name: source.get(name) for name in ("name", "fingerprint")},
+        "calibration": record.get("calibration"),
+        "threshold": _describe_threshold(calibrator),
+        "passes": record.get("passes", 1.0 + len(calibrator.view_names)),
+    }
+
+
+def _describe_threshold(calibrator: FittedCalibrator) -> dict[str, Any] | None:
+    if calibrator.threshold is None:
+        return None
+    recorded = dict(calibrator.record.get("threshold") or {})
+    if recorded.pop("threshold", None) != calibrator.threshold:
+        recorded = {}  # set by hand since: what was measured for another one does not hold
+    return {"value": calibrator.threshold, **recorded}
+
+
+def expected_preprocessing(calibrator: FittedCalibrator) -> Preprocessing | None:
+    """How the images were shown that the calibrator was fitted on, where that is known."""
+    source = calibrator.record.get("classifier") or {}
+    values = source.get("preprocessing")
+    return None if values is None else Preprocessing.from_dict(values)
+
+
+def check_classifier(calibrator: FittedCalibrator, classifier: Classifier) -> None:
+    """Refuses a classifier other than the one whose predictions the calibrator was fitted on."""
+    source = calibrator.record.get("classifier") or {}
+    fingerprint = source.get("fingerprint")
+    if fingerprint is not None and fingerprint != classifier.fingerprint:
+        raise ValueError(
+            f"{calibrator.title} was fitted on predictions of {source.get('name')} with weights "
+            f"{fingerprint[:12]}, but {classifier.name} has weights "
+            f"{classifier.fingerprint[:12]}: load the same classifier, or collect its predictions "
+            "and fit again"
+        )
+    expected = expected_preprocessing(calibrator)
+    if expected is not None and expected != classifier.preprocessing:
+        raise ValueError(
+            f"{calibrator.title} was fitted on images shown as {expected}, but {classifier.name} "
+            f"is given them as {classifier.preprocessing}: use the same preprocessing"
+        )
+    # Names that came with the images may differ from the classifier's own; its weights are proof.
+    names = classifier.class_names if fingerprint is None else None
+    check_classes(calibrator, classifier.class_count, names)
+
+
+def check_described(
+    metadata: Mapping[str, Any], calibrator: FittedCalibrator, path: object
+) -> None:
+    """Refuses a calibrator other than the one that a file's metadata describe."""
+    described = (metadata["method"], metadata["class_count"], tuple(metadata["views"]))
+    if described != (calibrator.title, calibrator.class_count, calibrator.view_names):
+        method, class_count, views = described
+        raise ValueError(
+            f"{path} describes {method} of {class_count} classes with views {list(views)}, but the "
+            f"calibrator is {calibrator.title} of {calibrator.class_count} classes with views "
+            f"{list(calibrator.view_names)}: use the two that were written together"
+        )
+
+
+def check_classes(
+    calibrator: FittedCalibrator, count: int | None, names: Sequence[str] | None
+) -> None:
+    """Refuses another number of classes, or other names."""
+    expected = calibrator.class_count
+    for other in (count, None if names is None else len(names)):
+        if other is not None and other != expected:
+            raise ValueError(
+                f"the classifier must have {expected} classes like the one {calibrator.title} was "
+                f"fitted on, got {other}"
+            )
+    own = calibrator.class_names
+    if own is not None and names is not None and tuple(names) != own:
+        at = next(i for i, pair in enumerate(zip(own, names, strict=True)) if pair[0] != pair[1])
+        raise ValueError(
+            f"the classifier must have the class names that {calibrator.title} was fitted with, "
+            f"but class {at} is {names[at]!r} here and {own[at]!r} there"
+        )

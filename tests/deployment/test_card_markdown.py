@@ -1,0 +1,44 @@
+"""The sentences of a card."""
+
+from rightly.deployment.card_markdown import CardRow, render_block
+from tests.deployment.tiny_onnx import METADATA
+
+VALUES = {"ece": 0.1234, "brier": 0.2, "ks": None, "auroc": 0.9}
+
+
+def test_the_cost_is_one_pass_without_views_and_less_than_all_with_a_budget():
+    assert "One forward pass per image" in render_block(METADATA)
+    budget = METADATA | {"views": ["hflip", "zoom"], "passes": 1.5}
+    assert "1.50 forward passes per image on average (of 3: " in render_block(budget)
+
+
+def test_without_a_threshold_accepting_is_left_to_the_user():
+    assert "No threshold was asked for" in render_block(METADATA | {"threshold": None})
+
+
+def test_the_threshold_is_shown_with_what_it_reached():
+    reached = {"value": 0.8, "accuracy": 0.95, "coverage": 0.5}
+    reached |= {"accuracy_low": 0.9, "accuracy_high": 0.97}
+    text = render_block(METADATA | {"threshold": reached})
+    assert "accepts 50.0%, of which 95.0% are right (95 % interval 90.0% to 97.0%)" in text
+
+
+def test_values_are_in_percent_and_what_is_not_defined_is_named_so():
+    row = CardRow("mine", 1000, 0.5, VALUES, VALUES, coverage=0.0)
+    text = render_block(METADATA, [row])
+    assert (
+        "| mine | 1,000 | 50.0% | 12.34 → 12.34 | 20.00 → 20.00 | n/a → n/a | 90.00 → 90.00 |"
+        in text
+    )
+    assert "On mine: 0.0% accepted." in text  # of none, no accuracy is known
+
+
+def test_a_calibrator_that_changes_classes_says_so():
+    text = render_block(METADATA | {"keeps_class": False})
+    assert "may differ from the classifier's own" in text and "is always" not in text
+
+
+def test_parity_is_shown_for_exported_files():
+    parity = {"confidence": 2e-7, "images": 8, "kind": "synthetic"}
+    text = render_block(METADATA | {"parity": parity})
+    assert "| parity with torch | 2.0e-07 in confidence over 8 synthetic images |" in text

@@ -1,0 +1,95 @@
+"""Model cards: what is measured, and what stands in the text."""
+
+import json
+
+import pytest
+import torch
+
+import rightly
+from rightly import CalibratedClassifier
+from rightly.deployment import make_card
+from rightly.deployment.model_card import measure_rows, read_metadata
+from tests.deployment.tiny_models import Small, fitted, predictions
+from tests.deployment.tiny_onnx import METADATA, write_onnx
+
+
+def read_header(card):
+    lines = card.split("---\n")[1].splitlines()
+    return {name: json.loads(value) for name, value in (line.split(": ", 1) for line in lines)}
+
+
+def test_a_card_holds_what_was_measured_on_each_test_set():
+    calibrator = fitted(threshold=0.7)
+    collected, labels = predictions()
+    card = make_card(calibrator, {"mine": (collected, labels)})
+    assert "Accept where confidence ≥ 0.7000" in card and "| mine | 400 |" in card
+    assert "4.00 forward passes" in card and "always the classifier's own" in card
+    (result,) = read_header(card)["model-index"][0]["results"]
+    values = {metric["type"]: metric["value"] for metric in result["metrics"]}
+    correct = collected.correct(labels)
+    assert values["ece"] == rightly.metrics.ece(calibrator.confidence(collected), correct)
+    assert values["accuracy"] == pytest.approx(float(correct.double().mean()))
+    accepted = calibrator.accept(collected)
+    share = f"On mine: {float(accepted.double().mean()):.1%} accepted, "
+    assert share + f"{float(correct[accepted].double().mean()):.1%} right." in card
+
+
+def test_each_shift_is_measured_by_itself_and_views_are_chosen():
+    collected, labels = predictions()
+    both = rightly.Predictions(
+        collected.logits,
+        collected.view_logits[:, [2, 1, 0]],
+        view_names=collected.view_names[::-1],
+        shift=torch.arange(400) % 2,
+        shift_names=["blur:3"],
+    )
+    rows = measure_rows(fitted(), "mine", (both, labels))
+    assert [(row.name, row.samples) for row in rows] == [("mine", 200), ("blur:3", 200)]
+    assert rows[0].coverage is None and rows[0].accepted_accuracy is None
+
+
+@pytest.mark.filterwarnings("ignore:all 400 calibration samples are predicted right")
+def test_a_metric_that_is_not_defined_is_left_out():
+    collected, _ = predictions()
+    card = make_card(fitted(), {"all right": (collected, collected.classes)})
+    (result,) = read_header(card)["model-index"][0]["results"]
+    assert "auroc" not in {metric["type"] for metric in result["metrics"]}
+    assert "NaN" not in card and "nan" not in card
+
+
+def test_metadata_come_from_files_folders_and_calibrators(tmp_path):
+    calibrator = fitted("temperature_scaling")
+    calibrator.save(tmp_path / "cal.safetensors")
+    CalibratedClassifier(Small(), calibrator).save_pretrained(tmp_path / "saved")
+    assert read_metadata(write_onnx(tmp_path / "m.onnx")) == METADATA
+    assert read_metadata(tmp_path / "cal.safetensors") == read_metadata(calibrator)
+    assert read_metadata(tmp_path / "saved")["classifier"]["fingerprint"]
+    with pytest.raises(FileNotFoundError, match=r"must hold a config\.json"):
+        read_metadata(tmp_path)
+
+
+def test_an_exported_file_is_measured_by_its_calibrator(tmp_path):
+    path, tests = write_onnx(tmp_path / "m.onnx", class_count=4), {"mine": predictions()}
+    with pytest.raises(ValueError, match="tests need calibrator="):
+        make_card(path, tests)
+    calibrator = fitted("temperature_scaling")
+    CalibratedClassifier(Small(), calibrator).save_pretrained(tmp_path / "saved")
+    cards = [make_card(path, tests, source) for source in (calibrator, tmp_path / "saved")]
+    assert cards[0] == cards[1] and "| mine | 400 |" in cards[0]
+    with pytest.raises(ValueError, match="use the two that were written together"):
+        make_card(path, tests, fitted("multi_isotonic"))
+
+
+def test_predictions_are_read_from_a_path_and_need_labels(tmp_path):
+    collected, labels = predictions()
+    rightly.save(tmp_path / "test.npz", collected, labels)
+    rightly.save(tmp_path / "bare.npz", collected)
+    calibrator = fitted("temperature_scaling")
+    from_path = make_card(calibrator, {"mine": tmp_path / "test.npz"})
+    assert from_path == make_card(calibrator, {"mine": (collected, labels)})
+    with pytest.raises(ValueError, match="test set bare must hold labels"):
+        make_card(calibrator, {"bare": tmp_path / "bare.npz"})
+
+
+def test_the_block_alone_has_no_header():
+    assert make_card(fitted(), block_only=True).startswith("## Confidence calibration")

@@ -1,0 +1,135 @@
+"""One graph of views, classifier and calibrator."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+
+from rightly import CALIBRATORS, CalibratedClassifier
+from rightly.deployment import export_classifier, open_exported
+from rightly.deployment.inputs import make_batch
+from rightly.deployment.onnx_graph import list_outputs
+from rightly.deployment.onnx_tracing import silence_tracer, trace_module
+from rightly.deployment.outputs import OUTPUT_NAMES, read_outputs
+from rightly.deployment.stages import StackedCalibration, ViewStage
+from tests.deployment.tiny_models import (
+    PREPROCESSING,
+    Small,
+    fitted,
+    pictures,
+    rehearsed,
+    to_tensor,
+)
+
+
+def test_no_path_of_this_machine_is_in_the_file(files):
+    data = files[".onnx"].read_bytes()
+    assert b"site-packages" not in data and b"/rightly/" not in data
+
+
+def test_the_outputs_are_the_fields_of_the_record_in_their_order(files):
+    session = onnxruntime.InferenceSession(files[".onnx"])
+    names = [output.name for output in session.get_outputs()]
+    assert names == [name for name in OUTPUT_NAMES if name not in ("context_score", "in_set")]
+    without_threshold = onnxruntime.InferenceSession(files["budget"]).get_outputs()
+    assert [output.name for output in without_threshold] == [n for n in names if n != "accept"]
+
+
+def test_weights_stand_once_in_a_graph_with_a_budget(files):
+    shapes = [tuple(weight.dims) for weight in onnx.load(files["budget"]).graph.initializer]
+    assert shapes.count((8, 3, 3, 3)) == 1
+
+
+def write_classifier(path, channels_last=False, batch=None, opset=18):
+    class Elsewhere(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Small().eval()
+
+        def forward(self, pixels):
+            return self.inner(pixels.permute(0, 3, 1, 2) if channels_last else pixels)
+
+    shape = (2, 16, 16, 3) if channels_last else (2, 3, 16, 16)
+    example = torch.zeros(batch or shape[0], *shape[1:])
+    dims = None if batch else ({0: torch.export.Dim("n")},)
+    with silence_tracer():
+        torch.onnx.export(
+            Elsewhere(),
+            (example,),
+            path,
+            dynamo=True,
+            verbose=False,
+            dynamic_shapes=dims,
+            opset_version=opset,
+            input_names=["pixels"],
+            output_names=["scores"],
+        )
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_a_calibrator_is_grafted_onto_somebodys_classifier(tmp_path, channels_last):
+    write_classifier(tmp_path / "c.onnx", channels_last, opset=20)
+    calibrator = fitted(accuracy=0.6)
+    calibrator.record = {}
+    model = CalibratedClassifier(
+        f"onnx:{tmp_path / 'c.onnx'}", calibrator, preprocessing=PREPROCESSING
+    )
+    export_classifier(model, tmp_path / "m.onnx")
+    ours = CalibratedClassifier(Small(), fitted(accuracy=0.6))
+    images = pictures(10, seed=5)
+    theirs = open_exported(tmp_path / "m.onnx").predict(images)
+    assert (
+        np.abs(ours.predict(to_tensor(images)).to_numpy().confidence - theirs.confidence).max()
+        < 1e-5
+    )
+
+
+def test_a_classifier_for_one_batch_size_is_refused(tmp_path):
+    write_classifier(tmp_path / "c.onnx", batch=1)
+    calibrator = fitted("temperature_scaling")
+    calibrator.record = {}
+    model = CalibratedClassifier(
+        f"onnx:{tmp_path / 'c.onnx'}", calibrator, preprocessing=PREPROCESSING
+    )
+    with pytest.raises(ValueError, match="batches of any size"):
+        export_classifier(model, tmp_path / "m.onnx")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*CALIBRATORS, "rightly, shifted", "rightly, neighbours"])
+def test_every_calibrator_computes_the_same_in_a_graph(name):
+    if name == "rightly, shifted":
+        calibrator = rehearsed()
+        # Random features are in the graph too.
+        assert count_numbers(calibrator) > count_numbers(fitted("rightly"))
+    elif name == "rightly, neighbours":
+        calibrator = fitted("rightly", threshold=0.5, neighbours=50)
+    else:
+        arguments = {"epochs": 3} if name == "true_class_probability" else {}
+        calibrator = fitted(name, threshold=0.5, **arguments)
+    model = CalibratedClassifier(Small(), calibrator, preprocessing=PREPROCESSING)
+    images = list(pictures(30, seed=8))
+    expected = model.predict(images).to_numpy()
+    inputs = {"stacked": (torch.randn(8, 4), "stack")}
+    if "features" in model.calibrator.needs:
+        inputs["features"] = (torch.ones(8, 8), "stack")
+    names = [f"outputs_{name}" for name in list_outputs(model)]
+    with silence_tracer():
+        graph = trace_module(StackedCalibration(model.calibration), inputs, names)
+    session = onnxruntime.InferenceSession(graph.SerializeToString())
+    with torch.no_grad():
+        batch = ViewStage(model.views, PREPROCESSING)(make_batch(images, PREPROCESSING))
+        values = model.network(batch)
+    taken = {value.name for value in session.get_inputs()}
+    feed = {n: part.numpy() for n, part in zip(inputs, values, strict=False) if n in taken}
+    outputs = read_outputs(dict(zip(list_outputs(model), session.run(names, feed), strict=True)))
+    assert (outputs.classes == expected.classes).all()
+    assert np.abs(outputs.probabilities - expected.probabilities).max() < 1e-5
+    assert np.abs(outputs.confidence - expected.confidence).max() < 1e-5
+    assert np.allclose(outputs.temperature, expected.temperature, rtol=1e-3)
+    assert (outputs.accept == expected.accept).all()
+
+
+def count_numbers(calibrator):
+    return sum(tensor.numel() for tensor in calibrator.calibrator.stored().values())

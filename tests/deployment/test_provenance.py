@@ -1,0 +1,44 @@
+"""A calibrator goes only with the classifier that it was fitted on."""
+
+import pytest
+
+import rightly
+from rightly import CalibratedClassifier
+from rightly.classifiers import Preprocessing
+from rightly.deployment.provenance import describe_calibrator
+from tests.deployment.tiny_models import PREPROCESSING, Small, fitted, predictions
+
+
+def test_other_weights_are_refused():
+    with pytest.raises(ValueError, match="has weights"):
+        CalibratedClassifier(Small(seed=1), fitted())
+
+
+def test_other_preprocessing_is_refused():
+    with pytest.raises(ValueError, match="use the same preprocessing"):
+        CalibratedClassifier(Small(), fitted(), preprocessing=Preprocessing((16, 16)))
+
+
+def test_other_class_names_are_refused():
+    with pytest.raises(ValueError, match="class 1 is 'lime' here and 'green' there"):
+        CalibratedClassifier(Small(), fitted(), class_names=["red", "lime", "blue", "dark"])
+
+
+def test_another_number_of_class_names_is_refused():
+    with pytest.raises(ValueError, match="must have 4 classes .* got 2"):
+        CalibratedClassifier(Small(), fitted(), class_names=["red", "green"])
+
+
+def test_a_threshold_set_by_hand_drops_what_was_measured_for_another():
+    calibrator = fitted(accuracy=0.6)
+    assert describe_calibrator(calibrator)["threshold"]["asked"] == {"accuracy": 0.6}
+    calibrator.threshold = 0.5
+    assert describe_calibrator(calibrator)["threshold"] == {"value": 0.5}
+    assert describe_calibrator(fitted())["threshold"] is None
+
+
+def test_a_bare_calibrator_is_described_as_far_as_it_knows():
+    bare = rightly.calibrator("temperature_scaling").fit(*predictions())
+    metadata = CalibratedClassifier(Small(), bare, preprocessing=PREPROCESSING).metadata
+    assert metadata["calibration"] is None and metadata["passes"] == 1
+    assert metadata["preprocessing"] == PREPROCESSING.as_dict() and metadata["keeps_class"]

@@ -1,0 +1,156 @@
+"""Exported files at work."""
+
+import json
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import pytest
+import torch
+
+from rightly import CalibratedClassifier
+from rightly.deployment import open_exported
+from rightly.deployment.metadata import PROGRAM_FILE
+from rightly.deployment.onnx_tracing import silence_tracer
+from rightly.deployment.outputs import REQUIRED
+from tests.deployment.tiny_models import NAMES, VIEWS, Small, fitted, pictures, to_tensor
+from tests.deployment.tiny_onnx import METADATA, write_onnx
+
+
+@pytest.mark.parametrize("kind", [".onnx", ".pt2", "budget"])
+def test_a_file_says_what_torch_says(files, kind):
+    arguments = {"budget": 1.8} if kind == "budget" else {"accuracy": 0.6}
+    model = CalibratedClassifier(Small(), fitted(**arguments))
+    exported = open_exported(files[kind])
+    for count in (1, 3, 64):
+        images = pictures(count, seed=9)
+        ours, theirs = model.predict(to_tensor(images)).to_numpy(), exported.predict(images)
+        for name in ("confidence", "raw_confidence", "probabilities"):
+            assert np.abs(getattr(ours, name) - getattr(theirs, name)).max() < 1e-5
+        assert np.allclose(ours.temperature, theirs.temperature, rtol=1e-4)
+        assert (ours.classes == theirs.classes).all()
+        assert (ours.view_classes == theirs.view_classes).all()
+        assert np.allclose(ours.view_confidence, theirs.view_confidence, 0, 1e-5, True)
+        if kind == "budget":
+            assert theirs.accept is None
+        else:
+            assert (ours.accept == theirs.accept).all()
+
+
+def test_the_graph_runs_in_onnxruntime_without_torch_or_rightly(files, tmp_path):
+    images = pictures(5, seed=9)
+    np.save(tmp_path / "x.npy", images.transpose(0, 3, 1, 2).astype(np.float32) / 255)
+    code = (
+        "import json, sys, numpy, onnxruntime\n"
+        "s = onnxruntime.InferenceSession(sys.argv[1])\n"
+        "names = ['probabilities', 'confidence', 'temperature', 'accept']\n"
+        "p, c, t, a = s.run(names, {'images': numpy.load(sys.argv[2])})\n"
+        "assert p.shape == (5, 4) and c.shape == t.shape == a.shape == (5,)\n"
+        "assert not {'torch', 'rightly'} & set(sys.modules)\n"
+        "print(json.loads(s.get_modelmeta().custom_metadata_map['rightly'])['method'], *c)\n"
+    )
+    run = [sys.executable, "-c", code, files[".onnx"], tmp_path / "x.npy"]
+    method, *confidence = subprocess.run(
+        run, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert method == "ca_views"
+    ours = open_exported(files[".onnx"]).predict(images).confidence
+    assert np.allclose([float(value) for value in confidence], ours, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [".onnx", ".pt2"])
+def test_metadata_and_parity_are_in_the_file(files, kind):
+    metadata = open_exported(files[kind]).metadata
+    assert metadata["class_names"] == list(NAMES) and metadata["views"] == list(VIEWS)
+    assert metadata["preprocessing"]["size"] == [16, 16]
+    assert metadata["preprocessing"]["mean"] == [0.4, 0.5, 0.5]
+    assert len(metadata["classifier"]["fingerprint"]) == 64
+    assert metadata["calibration"]["samples"] == 400
+    assert metadata["threshold"]["asked"] == {"accuracy": 0.6}
+    assert metadata["parity"]["images"] == 4 and metadata["parity"]["confidence"] < 1e-5
+
+
+@pytest.mark.parametrize("kind", [".onnx", ".pt2"])
+def test_damaged_files_are_refused(files, kind, tmp_path):
+    data = files[kind].read_bytes()
+    for i, damaged in enumerate([data[: len(data) // 2], b"", pickle.dumps({"a": 1})]):
+        path = tmp_path / f"{i}{kind}"
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="is not a whole|no Rightly metadata"):
+            open_exported(path)
+
+
+def test_graphs_of_others_and_of_other_versions_are_refused(files, tmp_path):
+    graph = onnx.load(files[".onnx"])
+    note = graph.metadata_props[0]
+    for value, message in [
+        (note.value.replace('"version": 2', '"version": 99'), "format version 99"),
+        ("{", "damaged metadata"),
+        ('{"format": "rightly-deployed", "version": 2}', "damaged metadata"),
+    ]:
+        note.value = value
+        onnx.save(graph, tmp_path / "m.onnx")
+        with pytest.raises(ValueError, match=message):
+            open_exported(tmp_path / "m.onnx")
+    del graph.metadata_props[:]
+    onnx.save(graph, tmp_path / "m.onnx")
+    with pytest.raises(ValueError, match="no Rightly metadata"):
+        open_exported(tmp_path / "m.onnx")
+
+
+def test_what_is_no_model_file_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no model file"):
+        open_exported(tmp_path / "m.onnx")
+    (tmp_path / "m.bin").write_bytes(b"x")
+    with pytest.raises(ValueError, match=r"must end in \.onnx or \.pt2"):
+        open_exported(tmp_path / "m.bin")
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (np.zeros((0, 16, 16, 3), np.uint8), "empty batch"),
+        (np.zeros((1, 20, 8, 3), np.uint8), "must have the size"),
+    ],
+)
+def test_bad_batches_are_refused(tmp_path, images, message):
+    with pytest.raises(ValueError, match=message):
+        open_exported(write_onnx(tmp_path / "m.onnx")).predict(images)
+
+
+def test_outputs_are_read_by_name_and_unknown_ones_are_ignored(tmp_path):
+    names = ("from_the_future", *reversed(REQUIRED))
+    model = open_exported(write_onnx(tmp_path / "m.onnx", names))
+    outputs = model.predict(np.full((2, 8, 8, 3), (10, 200, 30), np.uint8))
+    assert outputs.classes.tolist() == [1, 1] and outputs.temperature.tolist() == [2, 2]
+    assert outputs.probabilities.shape == (2, 3) and outputs.accept is None
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_a_file_without_a_required_output_is_refused(tmp_path, name):
+    path = write_onnx(tmp_path / "m.onnx", [other for other in REQUIRED if other != name])
+    with pytest.raises(ValueError, match=rf"lacks \['{name}'\]: export it again"):
+        open_exported(path)
+
+
+def test_a_program_without_a_required_output_is_refused(tmp_path):
+    class Bare(torch.nn.Module):
+        def forward(self, images):
+            return {"confidence": images.mean((1, 2, 3))}
+
+    program = torch.export.export(Bare(), (torch.zeros(2, 3, 8, 8),))
+    files = {PROGRAM_FILE: json.dumps(METADATA)}
+    with silence_tracer():
+        torch.export.save(program, tmp_path / "m.pt2", extra_files=files)
+    with pytest.raises(ValueError, match="lacks .*'classes'"):
+        open_exported(tmp_path / "m.pt2")
+
+
+def test_images_must_be_bytes_with_channels_last(tmp_path):
+    model = open_exported(write_onnx(tmp_path / "m.onnx"))
+    # Past the type checks of the tests, as users call it.
+    predict = getattr(type(model).predict, "__wrapped__", type(model).predict)
+    with pytest.raises(ValueError, match=r"must be bytes of shape \(n, h, w, 3\)"):
+        predict(model, np.zeros((1, 3, 8, 8), np.float32))

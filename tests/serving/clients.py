@@ -1,0 +1,114 @@
+"""How tests talk to the server: over ASGI, over real sockets, with forms written by hand."""
+
+import asyncio
+import io
+import threading
+import time
+from contextlib import asynccontextmanager, contextmanager
+
+import httpx
+import numpy as np
+import uvicorn
+
+from rightly.serving import Limits, make_app, open_socket
+from tests.serving.fake_model import BrightestChannel
+
+
+@asynccontextmanager
+async def open_client(model=None, limits=None, **options):
+    app = make_app(model or BrightestChannel(), limits or Limits(), **options)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://test") as http,
+    ):
+        yield http
+
+
+def send_request(method, path, model=None, limits=None, origins=(), **request):
+    async def go():
+        async with open_client(model, limits, allow_origins=origins) as http:
+            return await http.request(method, path, **request)
+
+    return asyncio.run(go())
+
+
+def post_files(*files, model=None, limits=None, field="images"):
+    """One request with these files: bytes, or pairs of name and bytes."""
+    named = [each if isinstance(each, tuple) else ("photo.png", each) for each in files]
+    sent = [(field, (name, data, "image/png")) for name, data in named]
+    return send_request("POST", "/predict", model, limits, files=sent)
+
+
+def check_refusal(response, status, code):
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    error = response.json()["error"]
+    assert set(response.json()) == {"error"} and set(error) == {"code", "message"}
+    assert error["code"] == code
+    return error["message"]
+
+
+@contextmanager
+def run_server(model=None, limits=None):
+    """A server on a real port, in a thread."""
+    config = uvicorn.Config(
+        make_app(model or BrightestChannel(), limits or Limits()), log_level="critical"
+    )
+    server = uvicorn.Server(config)
+    with open_socket("127.0.0.1", 0) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            while not server.started:
+                time.sleep(0.01)
+            yield listening.getsockname()[:2]
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def encode(stored, kind, **options):
+    file = io.BytesIO()
+    stored.save(file, kind, **options)
+    return file.getvalue()
+
+
+def make_form(*parts, boundary="edge", end=True):
+    """A multipart body, written by hand: parts are headers and bytes."""
+    lines = b"".join(
+        b"--%s\r\n%s\r\n\r\n%s\r\n" % (boundary.encode(), headers.encode(), data)
+        for headers, data in parts
+    )
+    return lines + (b"--%s--\r\n" % boundary.encode() if end else b"")
+
+
+FORM = {"content-type": "multipart/form-data; boundary=edge"}
+
+
+IMAGE = 'Content-Disposition: form-data; name="image"; filename="a.png"'
+
+
+def post_body(content, headers=FORM, limits=None, model=None):
+    return send_request("POST", "/predict", model, limits, content=content, headers=headers)
+
+
+class Gated(BrightestChannel):
+    """Answers at once until its gate is shut, then when it is opened again."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def predict(self, images):
+        assert self.gate.wait(30)
+        return super().predict(images)
+
+
+def make_colour(i):
+    return (100 + i % 100, 3 * (i // 100) % 90, i * 7 % 90)
+
+
+def make_pixels(colour=(200, 0, 0), size=(8, 8)):
+    return np.full((*size, 3), colour, np.uint8)
