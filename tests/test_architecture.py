@@ -17,8 +17,8 @@ import rightly
 ROOT = Path(rightly.__file__).parent
 LAYERS = [
     {"shapes", "tensor_shapes", "atomic_write", "registry", "optional"},
-    {"transforms", "predictions", "metrics", "decisions", "losses"},
-    {"calibrators", "datasets", "classifiers", "demo_data"},
+    {"transforms", "predictions", "metrics", "losses"},
+    {"calibrators", "datasets", "classifiers", "decisions", "demo_data"},
     {"collection", "evaluation"},
     {"reporting"},
     {"deployment"},

@@ -40,7 +40,9 @@ def main() -> None:
     images = ImageDataset(
         [str(i) for i in range(options.images)], lambda i: pictures[i % len(pictures)]
     )
-    names = (*DEFAULT_VIEWS, *(name for name in VIEWS if name not in DEFAULT_VIEWS))[: options.views]
+    names = (*DEFAULT_VIEWS, *(name for name in VIEWS if name not in DEFAULT_VIEWS))[
+        : options.views
+    ]
     plan = Plan(names, precision=options.precision)
     preprocessing = Preprocessing((224, 224), mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
     model = build_resnet50()

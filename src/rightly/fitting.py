@@ -1,4 +1,4 @@
-"""Fitting for use: a calibrator with its threshold and a record of where it comes from."""
+"""Fits a calibrator for use: with a threshold to accept by, and a record of its origin."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,13 +23,13 @@ def fit(
     choose_views: bool = True,
     **arguments: Any,
 ) -> FittedCalibrator:
-    """A fitted calibrator of this method that knows when to accept and where it comes from.
+    """A fitted calibrator of this method, with its threshold and a record of its origin.
 
     Accept from `threshold` upwards, or from the lowest one whose accepted calibration samples are
     right with this `accuracy`; with neither, there is no threshold. `source` names the classifier,
-    as `rightly.predictions.read_source` reads it from what collect wrote. A `budget` in mean
-    forward passes per image chooses among the views and where to look at them; without `choose_views`
-    all of them are looked at there.
+    as `rightly.predictions.read_source` reads it from what collect wrote. With a `budget` in mean
+    forward passes per image, views are used only inside a deferral band, and of the views those
+    that pay are selected; without `choose_views` all of them stay.
     """
     if threshold is not None and accuracy is not None:
         raise ValueError("threshold and accuracy exclude each other: give one of them")
@@ -52,19 +52,19 @@ def _record(
     accuracy: float | None,
     source: Mapping[str, Any] | None,
 ) -> FittedCalibrator:
-    """The calibrator with its threshold, and what it was fitted on and measured with."""
+    """Adds the threshold, and a record of calibration data, metrics before and after, and cost."""
     rows = predictions.unshifted()
     unshifted, truth = predictions[rows], check_labels(labels, predictions)[rows]
     correct = (fitted.classes(unshifted) == truth).cpu().numpy()
-    own = fit_uncalibrated(unshifted, truth)
+    baseline = fit_uncalibrated(unshifted, truth)
     record: dict[str, Any] = {
         "classifier": None if source is None else dict(source),
         "calibration": {
             "samples": len(unshifted),
             "shifted_samples": int((~rows).sum()) if fitted.uses_shifted_rows else 0,
             "accuracy": float(correct.mean()),
-            "before": _without_nan(measure(own, unshifted, truth, TABLE_METRICS)),
-            "after": _without_nan(measure(fitted, unshifted, truth, TABLE_METRICS)),
+            "before": _replace_nan(measure(baseline, unshifted, truth, TABLE_METRICS)),
+            "after": _replace_nan(measure(fitted, unshifted, truth, TABLE_METRICS)),
             "measured_on": "the calibration samples themselves",
         },
         "threshold": None,
@@ -84,6 +84,6 @@ def _record(
     return FittedCalibrator(fitted, None if threshold is None else float(threshold), record)
 
 
-def _without_nan(values: Mapping[str, float]) -> dict[str, float | None]:
-    """Values for JSON, which has no nan."""
+def _replace_nan(values: Mapping[str, float]) -> dict[str, float | None]:
+    """The values with None for nan, which JSON does not have."""
     return {name: None if value != value else value for name, value in values.items()}

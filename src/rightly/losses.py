@@ -1,6 +1,6 @@
-"""What a calibrator is trained to do. A loss maps (scaled logits, labels) to a scalar.
+"""Losses that calibrators minimise: functions of (scaled logits, labels) to a scalar.
 
-Each loss is written once, on `Scores`: what temperature-scaled probabilities look like to it.
+Each loss is written once, on `Scores`, the quantities of scaled probabilities that losses need.
 Called on logits, `loss(logits, labels)` computes those scores exactly; a calibrator in training
 hands in scores that it reads from a table instead (`loss.of(scores)`).
 """
@@ -17,7 +17,7 @@ from rightly.tensor_shapes import Labels, Logits, PerClass, PerSample, PerSample
 
 
 class Scores(ABC):
-    """Probabilities after scaling, as far as losses look at them."""
+    """What losses need of probabilities after scaling."""
 
     @property
     @abstractmethod
@@ -116,7 +116,7 @@ def balanced_correctness_aware(scores: Scores) -> Scalar:
     """The released code's form: right and wrong samples weigh the same, however many they are."""
     right = scores.correct.to(scores.confidence.dtype)
     wrong = 1 - right
-    # A side with no samples has nothing to say; dividing by 1 keeps its zero a zero.
+    # A side without samples counts 0: dividing by 1 keeps its zero a zero.
     on_right = (right * (1 - scores.confidence).square()).sum() / right.sum().clamp_min(1)
     on_wrong = (wrong * scores.confidence.square()).sum() / wrong.sum().clamp_min(1)
     return (on_right + on_wrong) / 2

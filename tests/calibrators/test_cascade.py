@@ -6,7 +6,14 @@ import torch
 
 import rightly
 from rightly import Predictions, calibrator, load_calibrator
-from rightly.calibrators.cascade import EMPTY_BAND, HeldOut, select_band
+from rightly.calibrators.cascade import (
+    EMPTY_BAND,
+    FULL_BAND,
+    Band,
+    Cascade,
+    HeldOut,
+    select_band,
+)
 from rightly.evaluation.view_cost import compute_view_costs, default_budgets
 from tests.conftest import make
 
@@ -67,18 +74,22 @@ def test_a_cascade_is_saved_and_loaded(tmp_path):
     loaded = load_calibrator(tmp_path / "c.safetensors")
     assert torch.equal(loaded.confidence(predictions), fitted.confidence(predictions))
     assert torch.equal(loaded.probabilities(predictions), fitted.probabilities(predictions))
-    assert loaded.is_cascade and loaded.arguments["budget"] == 1.5
+    assert isinstance(loaded.calibrator, Cascade) and loaded.arguments["budget"] == 1.5
+    again = loaded.calibrator.needs_views(predictions)
+    assert torch.equal(again, fitted.needs_views(predictions))
 
 
-def test_the_parts_of_an_answer_agree():
+def test_outputs_computed_together_agree():
     predictions, labels = informative()
     fitted = calibrator("correctness_network", budget=1.5).fit(predictions, labels)
-    said = fitted.answer(predictions)
-    assert torch.allclose(said.confidence, fitted.confidence(predictions))
-    assert torch.allclose(said.temperature, fitted.temperature(predictions))
-    top = said.probabilities.gather(-1, predictions.classes[:, None]).squeeze(-1)
+    outputs = fitted.compute(predictions)
+    assert torch.equal(outputs.classes, predictions.classes)
+    assert torch.allclose(outputs.confidence, fitted.confidence(predictions))
+    assert torch.allclose(outputs.temperature, fitted.temperature(predictions))
+    assert torch.allclose(outputs.probabilities, fitted.probabilities(predictions))
+    top = outputs.probabilities.gather(-1, predictions.classes[:, None]).squeeze(-1)
     # Below 1 / c no probabilities keep the class: they are uniform there.
-    assert torch.allclose(top, said.confidence.clamp_min(0.1), atol=1e-6)
+    assert torch.allclose(top, outputs.confidence.clamp_min(0.1), atol=1e-6)
 
 
 def test_the_band_is_where_most_is_gained():
@@ -104,8 +115,8 @@ def test_the_curve_gains_with_the_budget_and_says_what_it_takes():
     predictions, labels = informative()
     points = compute_view_costs(predictions, labels, "ca_views")
     assert [point.budget for point in points] == [*default_budgets(2), 3.0]
-    assert points[0].passes == 1 and points[0].band is None
-    assert points[-1].passes == 3 and points[-1].band == (0.0, 1.0)
+    assert points[0].passes == 1 and points[0].band == EMPTY_BAND
+    assert points[-1].passes == 3 and points[-1].band == FULL_BAND
     assert all(point.passes <= point.budget + 0.1 for point in points)
     assert points[-1].brier < points[0].brier - 0.02 and points[-1].auroc > points[0].auroc
 
@@ -113,7 +124,7 @@ def test_the_curve_gains_with_the_budget_and_says_what_it_takes():
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("temperature_scaling", {"budget": 1.5}, "budget is for methods that look at views"),
+        ("temperature_scaling", {"budget": 1.5}, "budget is for methods that use views"),
         ("ca_views", {"budget": 0.5}, "budget must be at least 1"),
         ("ca_views", {"budget": 1.5, "first": "ce_views"}, "first must be a method that needs no"),
     ],
@@ -134,11 +145,11 @@ def test_a_curve_needs_views():
 def test_a_method_that_can_do_without_views_decides_early_by_itself():
     predictions, labels = informative()
     fitted = calibrator("rightly", budget=1.5).fit(predictions, labels)
-    assert fitted.arguments["first"] == "rightly"
+    assert fitted.arguments["first"] == "correctness_logistic"
     without = calibrator("rightly").fit(predictions.without_views(), labels)
     early = ~fitted.needs_views(predictions)
-    said, alone = fitted.confidence(predictions), without.confidence(predictions.without_views())
-    assert torch.equal(said[early], alone[early])
+    alone = without.confidence(predictions.without_views())
+    assert torch.equal(fitted.confidence(predictions)[early], alone[early])
 
 
 def test_a_budget_chooses_the_view_that_tells():
@@ -151,3 +162,15 @@ def test_a_budget_chooses_the_view_that_tells():
     assert fitted.record["passes"] <= 1.45
     every = rightly.fit("rightly", more, labels, budget=1.4, choose_views=False)
     assert every.view_names == more.view_names
+
+
+def test_a_band_is_empty_in_one_way():
+    assert EMPTY_BAND.is_empty and not FULL_BAND.is_empty
+    assert not Band(0.6, 0.6).is_empty  # both ends belong to it
+
+
+def test_with_an_empty_band_no_sample_needs_views():
+    predictions, labels = informative()
+    fitted = calibrator("ca_views", budget=1.0).fit(predictions, labels)
+    assert Band(*fitted.band.tolist()) == EMPTY_BAND
+    assert not fitted.needs_views(predictions).any()

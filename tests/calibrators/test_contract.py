@@ -32,13 +32,34 @@ class TestEveryCalibrator:
         assert confidence.shape == other[1].shape
         assert ((confidence >= 0) & (confidence <= 1)).all()
 
-    def test_probabilities_keep_the_class_and_sum_to_one(self, fitted, other):
-        probabilities = fitted.probabilities(other[0])
+    def test_probabilities_are_largest_for_the_predicted_class_and_sum_to_one(self, fitted, other):
+        probabilities, classes = fitted.probabilities(other[0]), fitted.classes(other[0])
         assert probabilities.shape == other[0].logits.shape
         assert (probabilities >= 0).all()
         torch.testing.assert_close(probabilities.sum(-1), torch.ones(300).double())
-        assert torch.equal(probabilities.argmax(-1), other[0].classes)
-        assert torch.equal(probabilities.float().argmax(-1), other[0].classes)
+        assert torch.equal(probabilities.argmax(-1), classes)
+        assert torch.equal(probabilities.float().argmax(-1), classes)
+        if fitted.keeps_class:
+            assert torch.equal(classes, other[0].classes)
+
+    def test_everything_computed_together_is_what_is_asked_for_alone(self, fitted, other):
+        outputs = fitted.compute(other[0])
+        assert torch.equal(outputs.classes, fitted.classes(other[0]))
+        for name in ("confidence", "temperature", "probabilities"):
+            alone = getattr(fitted, name)(other[0])
+            torch.testing.assert_close(getattr(outputs, name), alone, atol=1e-9, rtol=1e-6)
+
+    def test_its_record_says_what_it_is(self, name, fresh):
+        method = CALIBRATORS[name]
+        assert method.needs == fresh.needs and method.uses == fresh.uses
+        assert method.is_pointwise == fresh.is_pointwise
+        assert method.keeps_class == fresh.keeps_class
+        assert method.is_random == method.takes("seed")
+
+    def test_its_repr_says_whether_and_on_what_it_was_fitted(self, name, fresh, fitted):
+        assert repr(fresh) == f"<{name}, not fitted>"
+        views = " with 3 views" if fitted.uses_views else ""
+        assert repr(fitted) == f"<{name}, fitted on 300 samples of 10 classes{views}>"
 
     def test_confidence_is_the_probability_of_the_class(self, fitted, other):
         confidence = fitted.confidence(other[0])
@@ -91,8 +112,8 @@ class TestEveryCalibrator:
             assert torch.equal(copy, now)
 
     def test_it_refuses_before_fit(self, fresh, other, tmp_path):
-        for ask in (fresh.confidence, fresh.temperature, fresh.probabilities):
-            with pytest.raises(NotFittedError, match="fit"):
+        for ask in (fresh.classes, fresh.confidence, fresh.temperature, fresh.probabilities):
+            with pytest.raises(NotFittedError, match="is not fitted: call fit"):
                 ask(other[0])
         with pytest.raises(NotFittedError, match="fit"):
             fresh.save(tmp_path / "a.safetensors")
@@ -105,7 +126,7 @@ class TestEveryCalibrator:
         assert torch.equal(loaded.probabilities(other[0]), fitted.probabilities(other[0]))
         with safe_open(path, "pt") as file:
             header = file.metadata()
-        assert header["version"] == "1" and name in header["method"]
+        assert header["version"] == "2" and header["method"] == f'"{name}"'
         assert header["class_count"] == "10"
 
     def test_other_classes_are_refused(self, fitted):
@@ -280,7 +301,7 @@ def test_an_unknown_method_is_refused_with_the_known_ones():
 
 
 def test_the_registry_stands_in_the_order_of_the_papers_tables():
-    assert list(CALIBRATORS)[:14] == [
+    papers = [
         "uncalibrated",
         "temperature_scaling",
         "ensemble_temperature_scaling",
@@ -296,14 +317,46 @@ def test_the_registry_stands_in_the_order_of_the_papers_tables():
         "ca_views",
         "ca_ce_views",
     ]
-    assert len(CALIBRATORS) == 24
+    assert [name for name in CALIBRATORS if name in papers] == papers
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [
+        ("ts", "temperature_scaling"),
+        ("ets", "ensemble_temperature_scaling"),
+        ("mir", "multi_isotonic"),
+        ("spl", "spline"),
+        ("ats", "adaptive_temperature_scaling"),
+        ("tcp", "true_class_probability"),
+        ("procal", "proximity"),
+        ("pts", "parameterized_temperature_scaling"),
+        ("rightly", "correctness_logistic"),
+    ],
+)
+def test_aliases_of_the_literature_are_found_but_not_listed(alias, name):
+    assert rightly.calibrator(alias).method == name
+    assert CALIBRATORS.find(alias) is CALIBRATORS[name]
+    assert alias not in list(CALIBRATORS)
+    assert repr(rightly.calibrator(alias)) == f"<{name}, not fitted>"
+
+
+def test_every_alias_belongs_to_one_method_and_is_no_name():
+    aliases = [alias for method in CALIBRATORS.values() for alias in method.aliases]
+    assert len(set(aliases)) == len(aliases)
+    assert not set(aliases) & set(list(CALIBRATORS))
+
+
+def test_a_file_holds_the_canonical_name(tmp_path):
+    rightly.calibrator("ts").fit(*make(n=50)).save(tmp_path / "a.safetensors")
+    assert rightly.load_calibrator(tmp_path / "a.safetensors").method == "temperature_scaling"
 
 
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
         (("spline", {"knots": 1}), "knots"),
-        (("proximity", {"variant": "cubes"}), "variant"),
+        (("proximity", {"bins": 3}), "bins"),
         (("ca_views", {"loss": "focal"}), "loss"),
         (("rightly", {"expected_shift": 1.5}), "expected_shift"),
     ],
@@ -337,7 +390,7 @@ class TestSavedFiles:
         ("old", "new", "words"),
         [
             (b"rightly-calibrator", b"another-calibrator", "not a calibrator of rightly"),
-            (b'"version":"1"', b'"version":"9"', "format version 9"),
+            (b'"version":"2"', b'"version":"9"', "format version 9.*fit again"),
             (b"ca_views", b"xx_views", "method must be one of"),
             (b"class_count", b"class_cuont", "damaged header"),
         ],

@@ -1,15 +1,13 @@
 import numpy as np
 import pytest
 import torch
-from scipy.spatial.distance import cdist
 from scipy.special import log_softmax
 
 from rightly import Predictions
 from rightly.calibrators.evidence import (
-    CERTAIN,
     EVIDENCE,
-    Neighbours,
-    class_evidence,
+    MAX_LOG_ODDS,
+    class_log_probabilities,
     correctness_evidence,
     correctness_evidence_names,
     retrieved_scores,
@@ -102,10 +100,18 @@ def test_correctness_evidence_by_hand():
 def test_correctness_evidence_names_its_columns(sample):
     predictions = sample[0]
     names = correctness_evidence_names(predictions.view_names)
-    assert names == ("own", "contrary", "spread", "clearest", "view0", "view1", "view2")
+    assert names == (
+        "image",
+        "max_other_class",
+        "view_std",
+        "max_any_class",
+        "view0",
+        "view1",
+        "view2",
+    )
     assert correctness_evidence(predictions).shape[1] == len(names)
     bare = Predictions(predictions.logits)
-    assert correctness_evidence_names(()) == ("own",)
+    assert correctness_evidence_names(()) == ("image",)
     own = torch.logit(predictions.confidence)[:, None]
     torch.testing.assert_close(correctness_evidence(bare), own, rtol=1e-4, atol=1e-5)
 
@@ -126,7 +132,7 @@ def test_the_order_of_views_orders_their_columns_and_nothing_else(sample):
 
 
 def test_evidence_of_some_views_is_that_of_predictions_with_those_views(sample):
-    some = view_log_odds(sample[0]).only([2, 0]).evidence()
+    some = view_log_odds(sample[0]).take_views([2, 0]).evidence()
     assert torch.equal(some, correctness_evidence(sample[0].with_views(["view2", "view0"])))
 
 
@@ -143,64 +149,26 @@ def test_needs_are_known_by_name():
         EVIDENCE.find("tea_leaves")
 
 
-def test_class_evidence_is_log_probabilities_of_image_and_views():
+def test_class_log_probabilities_is_log_probabilities_of_image_and_views():
     predictions, _ = make(n=20)
-    found = class_evidence(predictions, 2.0).numpy()
+    found = class_log_probabilities(predictions, 2.0).numpy()
     own = log_softmax(predictions.logits.numpy() / 2, -1)
-    views = log_softmax(predictions.view_logits.numpy() / 2, -1).clip(-CERTAIN).mean(1)
-    np.testing.assert_allclose(found[:, :10], own.clip(-CERTAIN), atol=1e-5)
+    views = log_softmax(predictions.view_logits.numpy() / 2, -1).clip(-MAX_LOG_ODDS).mean(1)
+    np.testing.assert_allclose(found[:, :10], own.clip(-MAX_LOG_ODDS), atol=1e-5)
     np.testing.assert_allclose(found[:, 10:], views, atol=1e-5)
     bare = Predictions(predictions.logits)
-    np.testing.assert_allclose(class_evidence(bare, 2.0).numpy(), found[:, :10])
+    np.testing.assert_allclose(class_log_probabilities(bare, 2.0).numpy(), found[:, :10])
 
 
-class TestNearness:
-    @pytest.fixture
-    def neighbours(self):
-        g = torch.Generator().manual_seed(3)
-        return Neighbours.of(torch.randn(40, 5, generator=g), torch.arange(40) % 4)
-
-    def test_it_is_the_ratio_of_distances_that_scipy_finds(self, neighbours):
-        features, classes = torch.randn(9, 5), torch.arange(9) % 4
-        distances = cdist(features, neighbours.features, "cosine")
-        expected = []
-        for distance, label in zip(distances, classes.tolist(), strict=True):
-            same = neighbours.classes.numpy() == label
-            other, near = (np.sort(distance[some])[:3].mean() for some in (~same, same))
-            expected.append(np.log(other / near))
-        found = neighbours.log_distance_ratio(features, classes)
-        np.testing.assert_allclose(found, np.clip(expected, -4, 4), atol=1e-4)
-
-    def test_it_has_no_scale_and_each_sample_is_looked_at_alone(self, neighbours):
-        features, classes = torch.randn(9, 5), torch.arange(9) % 4
-        found = neighbours.log_distance_ratio(features, classes)
-        alone = neighbours.log_distance_ratio(7 * features[:1], classes[:1])
-        torch.testing.assert_close(alone, found[:1], rtol=1e-4, atol=1e-5)
-
-    def test_a_sample_is_not_its_own_neighbour(self):
-        features, classes, image = torch.randn(40, 5), torch.arange(40) % 4, torch.arange(40)
-        among = Neighbours.of(features, classes, image)
-        others = Neighbours.of(features[1:], classes[1:])
-        counted = among.log_distance_ratio(features, classes)[0]
-        left_out = among.log_distance_ratio(features, classes, image)[0]
-        torch.testing.assert_close(
-            left_out, others.log_distance_ratio(features[:1], classes[:1])[0]
-        )
-        assert counted > left_out
-
-    def test_a_class_that_no_neighbour_has_is_far(self, neighbours):
-        found = neighbours.log_distance_ratio(torch.randn(3, 5), torch.full((3,), 9))
-        assert torch.isfinite(found).all() and (found < 0).all()
-
-    def test_it_stands_beside_the_samples_own_log_odds(self, sample):
-        predictions = sample[0]
-        log_distance_ratio = torch.arange(len(predictions)).double()
-        rows = correctness_evidence(predictions, 1.0, log_distance_ratio)
-        names = correctness_evidence_names(predictions.view_names, log_distance_ratio=True)
-        assert torch.equal(rows[:, names.index("log_distance_ratio")], log_distance_ratio)
-        kept = [i for i, name in enumerate(names) if name != "log_distance_ratio"]
-        assert torch.equal(rows[:, kept], correctness_evidence(predictions))
-        assert correctness_evidence_names((), log_distance_ratio=True) == (
-            "own",
-            "log_distance_ratio",
-        )
+def test_it_stands_beside_the_samples_own_log_odds(sample):
+    predictions = sample[0]
+    log_distance_ratio = torch.arange(len(predictions)).double()
+    rows = correctness_evidence(predictions, 1.0, log_distance_ratio)
+    names = correctness_evidence_names(predictions.view_names, log_distance_ratio=True)
+    assert torch.equal(rows[:, names.index("log_distance_ratio")], log_distance_ratio)
+    kept = [i for i, name in enumerate(names) if name != "log_distance_ratio"]
+    assert torch.equal(rows[:, kept], correctness_evidence(predictions))
+    assert correctness_evidence_names((), log_distance_ratio=True) == (
+        "image",
+        "log_distance_ratio",
+    )

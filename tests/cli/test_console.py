@@ -12,10 +12,10 @@ import warnings
 import pytest
 from rich.console import Console
 from rich.text import Text
+from rightly.cli._legacy_reporting import write_results
 
 import rightly
 from rightly.cli import console
-from rightly.cli._legacy_reporting import write_results
 from rightly.evaluation.results import Result
 from rightly.metrics import METRICS
 from tests.conftest import make

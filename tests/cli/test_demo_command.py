@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from rightly.cli._legacy_reporting import DEFAULT_METHODS
 
 import rightly
 from rightly.cli import main
-from rightly.cli._legacy_reporting import DEFAULT_METHODS
 
 
 def test_it_prints_the_papers_table_and_writes_a_report(capsys, tmp_path, monkeypatch):

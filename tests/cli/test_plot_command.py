@@ -1,9 +1,9 @@
 """`rightly plot`: what it takes. The figures are in tests/reporting/test_figures.py."""
 
 import pytest
+from rightly.cli._legacy_plotting import DRAW
 
 from rightly.cli import main
-from rightly.cli._legacy_plotting import DRAW
 from rightly.cli.plot_command import KINDS
 
 

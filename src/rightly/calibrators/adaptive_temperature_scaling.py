@@ -3,7 +3,7 @@
 A variational autoencoder with one Gaussian prior per class is fitted to penultimate features. A
 small network reads how likely the encoded sample is under every class's prior and gives its
 temperature; both are trained together on -ELBO + cross-entropy. Two deviations: the encoder's
-mean stands for the sample when the calibrator is applied, so that its answer is not random, and
+mean stands for the sample when the calibrator is applied, so that its output is not random, and
 features and log-densities are standardised, so that temperatures start near the best global one.
 """
 
@@ -30,7 +30,7 @@ from rightly.calibrators.solvers.temperature import nll_inverse_temperature
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Features, Labels, PerSample
 
-SMALLEST_SPREAD = 1e-3
+MIN_STD = 1e-3
 
 
 @final
@@ -70,7 +70,7 @@ class AdaptiveTemperatureScaling(TemperatureCalibrator):
 
         def log_temperatures(code: Tensor) -> Tensor:
             densities = model.log_densities(code)
-            return log_temperature + run(head, _centred(densities), functional.elu).squeeze(-1)
+            return log_temperature + run(head, _centre_rows(densities), functional.elu).squeeze(-1)
 
         def cross_entropy(code: Tensor, rows: Tensor) -> Tensor:
             scaled = logits[rows] * (-log_temperatures(code)).exp()[:, None]
@@ -98,7 +98,7 @@ class AdaptiveTemperatureScaling(TemperatureCalibrator):
             centre=centre,
             scale=scale,
             prior_mean=model.prior_mean,
-            prior_spread=model.prior_spread,
+            prior_raw_std=model.prior_raw_std,
             **pack("encoder", model.encoder),
             **pack("head", head),
         )
@@ -108,8 +108,8 @@ class AdaptiveTemperatureScaling(TemperatureCalibrator):
         tensors = self.stored()
         x = ((predictions.features - tensors["centre"]) / tensors["scale"]).float()
         code = _encode(unpack("encoder", tensors), x)[0]
-        densities = _log_normal(code, tensors["prior_mean"], tensors["prior_spread"])
-        output = run(unpack("head", tensors), _centred(densities), functional.elu).squeeze(-1)
+        densities = _log_normal(code, tensors["prior_mean"], tensors["prior_raw_std"])
+        output = run(unpack("head", tensors), _centre_rows(densities), functional.elu).squeeze(-1)
         return (tensors["log_temperature"] + output.double()).clamp(-20, 20).exp()
 
 
@@ -129,11 +129,11 @@ class _Autoencoder:
         self.decoder = draw_layers([latent, *widths, d], generator, device, torch.float32)
         drawn = torch.randn(class_count, latent, generator=generator)
         self.prior_mean = drawn.to(device)
-        self.prior_spread = torch.full_like(self.prior_mean, 0.54)  # softplus of this is 1
+        self.prior_raw_std = torch.full_like(self.prior_mean, 0.54)  # softplus of this is 1
 
     def tensors(self) -> list[Tensor]:
         networks = [*parameters(self.encoder), *parameters(self.decoder)]
-        return [*networks, self.prior_mean, self.prior_spread]
+        return [*networks, self.prior_mean, self.prior_raw_std]
 
     def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
         return _encode(self.encoder, x)
@@ -142,44 +142,42 @@ class _Autoencoder:
         self, x: Tensor, labels: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """A draw of the code and the mean evidence lower bound (Laplace likelihood)."""
-        mean, spread = self.encode(x)
-        code = mean + spread * torch.randn(mean.shape, generator=generator).to(mean.device)
+        mean, std = self.encode(x)
+        code = mean + std * torch.randn(mean.shape, generator=generator).to(mean.device)
         likelihood = -(run(self.decoder, code, functional.elu) - x).abs() - math.log(2)
         prior_mean = self.prior_mean[labels]
-        prior_spread = _positive(self.prior_spread[labels])
-        return code, (
-            likelihood.sum(-1) - _divergence(mean, spread, prior_mean, prior_spread)
-        ).mean()
+        prior_std = _to_std(self.prior_raw_std[labels])
+        return code, (likelihood.sum(-1) - _divergence(mean, std, prior_mean, prior_std)).mean()
 
     def log_densities(self, code: Tensor) -> Tensor:
-        return _log_normal(code, self.prior_mean, self.prior_spread)
+        return _log_normal(code, self.prior_mean, self.prior_raw_std)
 
 
-def _positive(x: Tensor) -> Tensor:
-    return functional.softplus(x).clamp_min(SMALLEST_SPREAD)
+def _to_std(x: Tensor) -> Tensor:
+    return functional.softplus(x).clamp_min(MIN_STD)
 
 
 def _encode(layers: Sequence[Layer], x: Tensor) -> tuple[Tensor, Tensor]:
     mean, raw = run(layers, x, functional.elu).chunk(2, -1)
-    return mean, _positive(raw)
+    return mean, _to_std(raw)
 
 
-def _divergence(mean: Tensor, spread: Tensor, other_mean: Tensor, other_spread: Tensor) -> Tensor:
+def _divergence(mean: Tensor, std: Tensor, other_mean: Tensor, other_std: Tensor) -> Tensor:
     """Kullback-Leibler divergence between two diagonal Gaussians."""
-    ratio = spread / other_spread
-    shift = (mean - other_mean) / other_spread
+    ratio = std / other_std
+    shift = (mean - other_mean) / other_std
     return 0.5 * (ratio.square() + shift.square() - 1 - 2 * ratio.log()).sum(-1)
 
 
-def _log_normal(code: Tensor, mean: Tensor, raw_spread: Tensor) -> Tensor:
+def _log_normal(code: Tensor, mean: Tensor, raw_std: Tensor) -> Tensor:
     """Log-density of each code under every class's prior, up to a constant."""
-    spread = _positive(raw_spread)
+    std = _to_std(raw_std)
     # Expanded so that no (n, c, latent) array is needed.
-    precise = spread.reciprocal().square()
-    squares = code.square() @ precise.T - 2 * code @ (mean * precise).T
-    return -0.5 * (squares + (mean.square() * precise).sum(-1)) - spread.log().sum(-1)
+    precision = std.reciprocal().square()
+    squares = code.square() @ precision.T - 2 * code @ (mean * precision).T
+    return -0.5 * (squares + (mean.square() * precision).sum(-1)) - std.log().sum(-1)
 
 
-def _centred(densities: Tensor) -> Tensor:
+def _centre_rows(densities: Tensor) -> Tensor:
     """Log-densities relative to their row, on the scale of one: they reach thousands otherwise."""
     return (densities - densities.amax(-1, keepdim=True)).clamp_min(-50) / 10

@@ -1,7 +1,7 @@
-"""Asks the question itself: is this prediction right?
+"""A network whose output is the logit of the confidence: a control for temperature networks.
 
-A control: the same evidence and network as the learned temperatures, but the output is the logit
-of the confidence and the loss is cross-entropy on correctness, with no temperature in between.
+The same evidence and network, but the loss is cross-entropy on correctness, with no temperature in
+between.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,15 +39,19 @@ class CorrectnessNetwork(Calibrator):
         x = EVIDENCE[self.evidence](predictions)
         centre, scale = compute_centre_scale(x)
         correct = predictions.classes == labels
-        # Start at the overall accuracy, kept off 0 and 1 as if two more samples had been seen.
+        # Start at the overall accuracy, kept off 0 and 1 by two pseudo-counts.
         prior = torch.logit((correct.double().sum() + 1) / (len(correct) + 2))
 
         def loss_for(rows: Tensor) -> Callable[[Tensor], Tensor]:
-            truth = correct[rows].double()
-            return lambda output: functional.binary_cross_entropy_with_logits(prior + output, truth)
+            target = correct[rows].double()
+            return lambda output: functional.binary_cross_entropy_with_logits(
+                prior + output, target
+            )
 
         x = (x - centre) / scale
-        layers = fit_network(x, correct, loss_for, self.hidden, self.seed, DECAYS, predictions.image)
+        layers = fit_network(
+            x, correct, loss_for, self.hidden, self.seed, DECAYS, predictions.image
+        )
         self.store(prior=prior, centre=centre, scale=scale, **pack("network", layers))
 
     def compute_confidence(self, predictions: Predictions) -> PerSample:

@@ -120,13 +120,13 @@ def _corners(
 
 def _largest_below(logits: Logits, bounds: Tensor) -> Tensor:
     """The largest log-probability below each of the ascending bounds."""
-    found = torch.full_like(bounds, -torch.inf)
+    largest = torch.full_like(bounds, -torch.inf)
     for rows in iterate_chunks(logits):
         values = _log_probabilities(logits[rows]).flatten()
         gap = torch.searchsorted(bounds, values, right=True)
         inside = gap < len(bounds)
-        found.scatter_reduce_(0, gap[inside], values[inside], "amax")
-    return found
+        largest.scatter_reduce_(0, gap[inside], values[inside], "amax")
+    return largest
 
 
 def _log_probabilities(logits: Tensor) -> Tensor:

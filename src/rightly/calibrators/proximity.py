@@ -17,7 +17,7 @@ from rightly.predictions import Predictions
 from rightly.tensor_shapes import Features, Labels, PerSample, Reference
 
 NEIGHBOURS = 10
-FAR = -25.0  # log kernel weight: with no calibration sample nearer, there is nothing to go by
+MIN_LOG_DENSITY = -25.0  # no calibration sample is near: the raw confidence stays
 BINS = 10  # quantiles of confidence and of proximity, each
 SHRINKAGE = 0.5
 
@@ -47,10 +47,10 @@ class Proximity(Calibrator):
         points = torch.stack([_log_odds(predictions), near], 1)
         right = _log_density_sum(points, tensors["right"], tensors["right_width"])
         wrong = _log_density_sum(points, tensors["wrong"], tensors["wrong_width"])
-        nowhere = torch.maximum(right, wrong) < FAR
+        is_far = torch.maximum(right, wrong) < MIN_LOG_DENSITY
         # Sums, not means: n_right f_right / (n_right f_right + n_wrong f_wrong).
         ratio = (right - wrong).nan_to_num(0.0, 700, -700).sigmoid()
-        return torch.where(nowhere, predictions.confidence, ratio)
+        return torch.where(is_far, predictions.confidence, ratio)
 
 
 @final
@@ -72,13 +72,13 @@ class ProximityBins(Calibrator):
         cell = self._cell(confidence, near)
         counts = torch.bincount(cell, minlength=BINS * BINS).double()
         gaps = torch.bincount(cell, correct.double() - confidence, minlength=BINS * BINS)
-        self.store(shifts=SHRINKAGE * gaps / counts.clamp_min(1))
+        self.store(corrections=SHRINKAGE * gaps / counts.clamp_min(1))
 
     def compute_confidence(self, predictions: Predictions) -> PerSample:
         tensors, confidence = self.stored(), predictions.confidence
         unit, reference = _unit_features(predictions), tensors["reference"].double()
         near = _proximity(unit, reference, skip_self=False)
-        return (confidence + tensors["shifts"][self._cell(confidence, near)]).clamp(0, 1)
+        return (confidence + tensors["corrections"][self._cell(confidence, near)]).clamp(0, 1)
 
     def _cell(self, confidence: Tensor, near: Tensor) -> Tensor:
         tensors = self.stored()

@@ -1,4 +1,4 @@
-"""A temperature per sample, predicted by a small network from evidence of correctness.
+"""A temperature per sample, predicted by a small network from evidence (Liu et al., ICML 2025).
 
 With `view_scores` and `correctness_aware` this is the paper's method; the rows of its ablation,
 and Parameterized Temperature Scaling (Tomani et al., ECCV 2022), are other arguments.
@@ -61,7 +61,7 @@ class TemperatureNetwork(TemperatureCalibrator):
 
         def loss_for(rows: Tensor) -> Callable[[Tensor], Tensor]:
             subset = data.take(rows)
-            return lambda output: loss.of(subset.scores(math.log(inverse) - _bounded(output)))
+            return lambda output: loss.of(subset.scores(math.log(inverse) - _bound(output)))
 
         layers = fit_network(
             (x - centre) / scale,
@@ -83,14 +83,14 @@ class TemperatureNetwork(TemperatureCalibrator):
         x = _compute_evidence(self.evidence, self.k, predictions)
         standardised = (x - tensors["centre"]) / tensors["scale"]
         output = run(unpack("network", tensors), standardised).squeeze(-1)
-        return (tensors["log_temperature"] + _bounded(output)).exp()
+        return (tensors["log_temperature"] + _bound(output)).exp()
 
 
 @final
 class ReleasedTemperatureNetwork(TemperatureCalibrator):
-    """The same trained as the paper's released code does.
+    """The same, trained as the paper's released code does.
 
-    Raw evidence, T = clamp(output), default initialisation, Adam 1e-4, batches of 1000, and a
+    Raw evidence, T = clamp(output), default initialisation, Adam 1e-4, batches of 1000, a fixed
     number of epochs.
     """
 
@@ -142,6 +142,6 @@ def _compute_evidence(name: str, k: int | None, predictions: Predictions) -> Fea
     return EVIDENCE[name](predictions, **({} if k is None else {"k": k}))
 
 
-def _bounded(output: Tensor) -> Tensor:
+def _bound(output: Tensor) -> Tensor:
     """A smooth clamp to -RANGE..RANGE with slope 1 at 0, so that no start is dead."""
     return RANGE * (output / RANGE).tanh()

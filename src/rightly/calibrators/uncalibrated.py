@@ -11,7 +11,7 @@ from rightly.tensor_shapes import Labels, PerSample
 
 @final
 class Uncalibrated(TemperatureCalibrator):
-    """Repeats the classifier's own confidence."""
+    """The classifier's own confidence, max softmax."""
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
         """Nothing to learn."""

@@ -28,7 +28,13 @@ def run(
     cluster = make_cluster(engine, ray_address, ray_workers)
     if cluster and not test.is_dir():
         raise ValueError(f"--engine ray is for folders that collect wrote, got {test}")
-    with show_steps("applying, shards") as progress:
-        rows = apply(calibrator, test, out, cluster=cluster, progress=progress)
+    with show_steps() as progress:
+        rows = apply(
+            calibrator,
+            test,
+            out,
+            cluster=cluster,
+            progress=lambda done, total: progress("applying, shards", done, total),
+        )
     subject = f"the confidences of {test}" if rows is None else f"{rows} confidences"
     print_line(f"{subject} are in {out}")

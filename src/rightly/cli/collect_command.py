@@ -20,7 +20,7 @@ from rightly.cli.inputs import (
 
 if TYPE_CHECKING:
     from rightly.collection import CollectionLog
-    from rightly.collection.distributed import Cluster
+    from rightly.collection.ray_cluster import Cluster
     from rightly.datasets import ImageDataset
     from rightly.predictions.store import Store
 
@@ -101,7 +101,9 @@ def run(
         int,
         typer.Option(help="Of random shifts; random views are always the same for an image."),
     ] = 0,
-    unreadable: Annotated[str, typer.Option(help="stop or skip at an image that cannot be decoded.")] = "stop",
+    unreadable: Annotated[
+        str, typer.Option(help="stop or skip at an image that cannot be decoded.")
+    ] = "stop",
     size: Size = None,
     resize: Resize = None,
     interpolation: Interpolation = "bilinear",

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from rightly.cli.console import OUT
+from rightly.cli.console import OUT, print_skipped, show_steps
 from rightly.cli.inputs import (
     BootstrapSeed,
     Cal,
@@ -15,8 +15,11 @@ from rightly.cli.inputs import (
     On,
     Resamples,
     Views,
+    make_bootstrap,
     read_data_set,
     read_test_sets,
+    select_metrics,
+    select_names,
     split_names,
 )
 
@@ -44,19 +47,24 @@ def run(
     json: Json = None,
 ) -> None:
     """Fit many calibrators and compare them on test sets."""
-    from rightly.cli import _legacy_reporting as reporting
+    from rightly.reporting import compare
+    from rightly.reporting.terminal import render_comparison, show
 
     if reference and not intervals:
         raise ValueError("--reference has no meaning with --no-intervals: leave one of them out")
     data = read_data_set(cal, split_names(views))
     tests = read_test_sets(on, split_names(views))
-    names = reporting.select_methods(methods, data[0], tests)
-    bootstrap = None
-    if intervals:
-        bootstrap = reporting.make_bootstrap(names, resamples, bootstrap_seed, reference)
-    rows = reporting.compare_with_progress(
-        *data, tests, names, reporting.select_metrics(metrics), seeds, bootstrap
-    )
-    reporting.print_results(rows, OUT, bootstrap)
+    with show_steps() as progress:
+        comparison = compare(
+            data,
+            tests,
+            methods=select_names(methods),
+            seeds=seeds,
+            bootstrap=make_bootstrap(intervals, resamples, bootstrap_seed, reference),
+            progress=progress,
+            **select_metrics(metrics),
+        )
+    print_skipped(comparison.skipped)
+    show(OUT, render_comparison, comparison)
     if json:
-        reporting.write_results(json, rows, bootstrap)
+        comparison.to_json(json)

@@ -12,19 +12,16 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.table import Column, Table
+from rich.console import Console
 from rich.text import Text
 
 from rightly.atomic_write import write_atomically
 
 if TYPE_CHECKING:
-    from rich.progress import ProgressColumn
+    from rich.progress import Progress, ProgressColumn
 
 OUT = Console(highlight=False, markup=False, emoji=False)
 ERR = Console(stderr=True, highlight=False, markup=False, emoji=False)
-UNBOUND = 100_000  # columns: wider than any table
 
 
 class ExitCode(IntEnum):
@@ -70,10 +67,26 @@ def show_progress(
     keep: bool = False,
     quiet: bool = False,
 ) -> Iterator[Callable[..., object]]:
-    """A bar on standard error; the function given advances it and may change its title."""
+    """A bar on standard error; the function given advances it."""
     if quiet:
-        yield lambda count=1, title=None: None
+        yield lambda count=1: None
         return
+    with _make_bar(*columns, keep=keep) as progress:
+        task = progress.add_task(title, total=total)
+        yield lambda count=1: progress.advance(task, count)
+
+
+@contextmanager
+def show_steps() -> Iterator[Callable[[str, int, int], object]]:
+    """A bar for the library's progress: what is being done, how many steps are, and of how many."""
+    with _make_bar() as progress:
+        task = progress.add_task("", total=None)
+        yield lambda step, done, total: progress.update(
+            task, description=step, completed=done, total=total
+        )
+
+
+def _make_bar(*columns: "ProgressColumn", keep: bool = False) -> "Progress":
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -84,13 +97,14 @@ def show_progress(
 
     texts = TextColumn("{task.description}", markup=False)
     bars = (texts, BarColumn(), MofNCompleteColumn(), *columns, TimeRemainingColumn())
-    with Progress(*bars, console=ERR, transient=not keep) as progress:
-        task = progress.add_task(title, total=total)
+    return Progress(*bars, console=ERR, transient=not keep)
 
-        def advance(count: int = 1, title: str | None = None) -> None:
-            progress.update(task, advance=count, description=title)
 
-        yield advance
+def print_skipped(skipped: Mapping[str, Sequence[str]]) -> None:
+    """Says which methods were not compared, by the inputs that they need."""
+    for need in dict.fromkeys(need for needs in skipped.values() for need in needs):
+        names = [name for name, needs in skipped.items() if need in needs]
+        print_line(f"skipped: needs {need} ({', '.join(names)})", ERR, style="dim")
 
 
 def write_json(path: Path, kind: str, content: Mapping[str, Any]) -> None:
@@ -106,93 +120,3 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_without_nan(one) for one in value]
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def make_table(*headings: str, text: int = 1) -> Table:
-    """A table without lines: `text` columns of names on the left, then numbers."""
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
-    for i, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if i < text else "right", no_wrap=True)
-    return table
-
-
-def print_table(table: Table, console: Console = OUT) -> None:
-    """Prints a table whose words stay whole: in its own width in pipes and files, which have no
-    edge; in a narrow terminal as several tables, or as one paragraph a row.
-    """
-    width = _natural_width(table, console)
-    if width <= console.width:
-        console.print(table)
-    elif not console.is_terminal:
-        edgeless = Console(
-            file=console.file, width=width, highlight=False, markup=False, emoji=False
-        )
-        edgeless.print(table)
-    else:
-        parts = _split(table, console)
-        for i, part in enumerate(parts or _paragraphs(table)):
-            if i and parts:
-                console.print()
-            console.print(part)
-
-
-def _natural_width(table: Table, console: Console) -> int:
-    options = console.options.update(width=UNBOUND)
-    return console.measure(table, options=options).maximum
-
-
-def _split(table: Table, console: Console) -> list[Table]:
-    """Tables that fit, each with the first column; none where prose is among the columns."""
-    if not all(column.no_wrap for column in table.columns):
-        return []
-    groups: list[list[Column]] = []
-    for column in table.columns:
-        if groups and not str(column.header):
-            groups[-1].append(column)  # without a heading it belongs to the one before
-        else:
-            groups.append([column])
-    first, *others = groups
-    parts: list[list[Column]] = [[]]
-    for group in others:
-        wider = _select(table, [*first, *parts[-1], *group])
-        if parts[-1] and _natural_width(wider, console) > console.width:
-            parts.append([])
-        parts[-1] += group
-    tables = [_select(table, [*first, *part]) for part in parts]
-    fit = all(_natural_width(part, console) <= console.width for part in tables)
-    return tables if fit else []
-
-
-def _select(table: Table, columns: Sequence[Column]) -> Table:
-    part = Table(
-        *(column.copy() for column in columns),
-        box=None,
-        header_style=table.header_style,
-        pad_edge=table.pad_edge,
-        padding=table.padding,
-        collapse_padding=table.collapse_padding,
-    )
-    cells = zip(*(column.cells for column in columns), strict=True)
-    for row, values in zip(table.rows, cells, strict=True):
-        part.add_row(*values, style=row.style)
-    return part
-
-
-def _paragraphs(table: Table) -> list[RenderableType]:
-    """One paragraph a row: its name, then every heading with its value."""
-    first, *others = table.columns
-    paragraphs: list[RenderableType] = []
-    for name, *values in zip(first.cells, *(column.cells for column in others), strict=True):
-        text = Text()
-        for column, value in zip(others, values, strict=True):
-            if str(value):
-                title = f"{column.header}: " if str(column.header) else ""
-                text.append(title, style="dim").append(_as_text(value)).append("; ")
-        text.right_crop(2)
-        heading = Text(str(name), style="bold")
-        paragraphs.append(Group(heading, Padding(text, (0, 0, 0, 4))))
-    return paragraphs
-
-
-def _as_text(cell: RenderableType) -> Text:
-    return cell if isinstance(cell, Text) else Text(str(cell))

@@ -5,13 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from rightly.cli.console import make_table, print_line, print_table, show_status
+from rightly.cli.console import OUT, print_line, show_status
 from rightly.cli.inputs import Cal, Views, read_data_set, split_names
 
 if TYPE_CHECKING:
-    from rightly.evaluation.method_selection import Choice
     from rightly.predictions import Predictions
     from rightly.tensor_shapes import Labels
 
@@ -74,7 +72,9 @@ def run(
         method = _select_method(predictions, labels, expected_shift)
     options["seed"] = seed
     arguments: dict[str, Any] = {
-        name: value for name, value in options.items() if value is not None and CALIBRATORS.find(method).takes(name)
+        name: value
+        for name, value in options.items()
+        if value is not None and CALIBRATORS.find(method).takes(name)
     }
     with show_status(f"fitting {method} on {len(predictions)} predictions"):
         fitted = fit(
@@ -89,11 +89,11 @@ def run(
             **arguments,
         )
     fitted.save(out)
-    plain = int(predictions.unshifted().sum())
-    shifted = len(predictions) - plain if fitted.calibrator.uses_shifted_rows else 0
+    samples = int(predictions.unshifted().sum())
+    shifted = len(predictions) - samples if fitted.calibrator.uses_shifted_rows else 0
     print_line(
-        f"{method}, fitted on {plain} predictions of {predictions.class_count} classes"
-        f"{f' and {shifted} of shifted images' if shifted else ''}, is in {out}"
+        f"{method}, fitted on {samples} predictions of {predictions.class_count} classes"
+        f"{f' and {shifted} of shift augmentation' if shifted else ''}, is in {out}"
     )
     _describe_use(fitted.record, fitted.view_names)
 
@@ -101,30 +101,19 @@ def run(
 def _select_method(
     predictions: "Predictions", labels: "Labels", expected_shift: float | None
 ) -> str:
-    from rightly.evaluation.method_selection import EXPECTED_SHIFT, choose
+    from rightly.evaluation.method_selection import EXPECTED_SHIFT, select_method
+    from rightly.reporting.terminal import render_candidates, show
 
     with show_status("comparing methods") as update:
-        choice = choose(
+        choice = select_method(
             predictions,
             labels,
             expected_shift=EXPECTED_SHIFT if expected_shift is None else expected_shift,
-            announce=lambda name: update(f"comparing: {name}"),
+            progress=lambda name: update(f"comparing: {name}"),
         )
-    print_table(_make_table(choice))
+    show(OUT, render_candidates, choice)
     print_line(f"{choice.reason}.\n")
     return choice.method
-
-
-def _make_table(choice: "Choice") -> Table:
-    shifted = any(candidate.shifted is not None for candidate in choice.judged)
-    under_shift = ("under shift ↓",) if shifted else ()
-    table = make_table("simplest first", "brier ↓", *under_shift, "above the best", "±")
-    for one in choice.judged:
-        losses = [one.unshifted, *([one.shifted] if one.shifted is not None else [])]
-        values = [*losses, one.excess, one.error]
-        style = "bold" if one.method == choice.method else ""
-        table.add_row(one.method, *(f"{100 * value:.3f}" for value in values), style=style)
-    return table
 
 
 def _describe_use(record: Mapping[str, Any], views: Sequence[str]) -> None:

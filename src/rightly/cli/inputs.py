@@ -8,6 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from rightly.classifiers import Preprocessing
+    from rightly.evaluation.results import Bootstrap
     from rightly.predictions import Predictions
     from rightly.tensor_shapes import Labels
 
@@ -99,6 +100,20 @@ def split_test_set(item: str) -> tuple[str, Path]:
     return name or Path(path).stem, Path(path)
 
 
+def read_paths(items: Sequence[str]) -> dict[str, Path]:
+    """The paths of arguments [NAME=]FILE, by name."""
+    paths: dict[str, Path] = {}
+    for item in items:
+        name, path = split_test_set(item)
+        if name in paths:
+            raise ValueError(
+                f"--on needs a different name for each test set, got {name!r} twice: "
+                "write --on NAME=FILE"
+            )
+        paths[name] = path
+    return paths
+
+
 def read_data_set(path: Path, views: Sequence[str] = ()) -> "tuple[Predictions, Labels]":
     """Predictions with labels, of these views only where some are named."""
     from rightly.predictions import load
@@ -114,20 +129,31 @@ def read_data_set(path: Path, views: Sequence[str] = ()) -> "tuple[Predictions, 
 def read_test_sets(
     items: Sequence[str], views: Sequence[str] = ()
 ) -> "dict[str, tuple[Predictions, Labels]]":
-    """The test sets of arguments [NAME=]FILE; a file with shifted rows makes several."""
-    from rightly.evaluation.measurement import split_by_shift
+    """The data sets of arguments [NAME=]FILE."""
+    return {name: read_data_set(path, views) for name, path in read_paths(items).items()}
 
-    tests: dict[str, tuple[Predictions, Labels]] = {}
-    for item in items:
-        name, path = split_test_set(item)
-        for title, test in split_by_shift(name, *read_data_set(path, views)).items():
-            if title in tests:
-                raise ValueError(
-                    f"--on needs a different name for each test set, got {title!r} twice: "
-                    "write --on NAME=FILE"
-                )
-            tests[title] = test
-    return tests
+
+def select_names(joined: str | None) -> str | list[str] | None:
+    """The value of an option that takes all, or names joined by commas."""
+    return joined if joined is None or joined == "all" else split_names(joined)
+
+
+def select_metrics(joined: str | None) -> dict[str, Any]:
+    """The argument `metrics` of an option that may be left out."""
+    return {} if joined is None else {"metrics": select_names(joined)}
+
+
+def make_bootstrap(
+    intervals: bool, resamples: int | None, seed: int, reference: str | None = None
+) -> "Bootstrap | None":
+    """What the options say about intervals and tests."""
+    from rightly.calibrators import CALIBRATORS
+    from rightly.evaluation.results import Bootstrap
+
+    if not intervals:
+        return None
+    name = None if reference is None else CALIBRATORS.find(reference).name
+    return Bootstrap(resamples, seed, name)
 
 
 def make_preprocessing(

@@ -1,6 +1,6 @@
 """`rightly methods`: what calibrators there are."""
 
-from rightly.cli.console import make_table, print_table
+from rightly.cli.console import OUT
 
 EXAMPLE = "rightly methods"
 
@@ -8,12 +8,6 @@ EXAMPLE = "rightly methods"
 def run() -> None:
     """List the calibration methods and what each needs."""
     from rightly.calibrators import CALIBRATORS
+    from rightly.reporting.terminal import render_methods, show
 
-    table = make_table("name", "needs", text=2)
-    table.add_column("paper")
-    table.add_column("note")
-    for name, method in CALIBRATORS.items():
-        needs = "logits" + "".join(f", {need}" for need in method.needs)
-        needs += "".join(f" ({use})" for use in method.uses)
-        table.add_row(name, needs, method.paper, method.note)
-    print_table(table)
+    show(OUT, render_methods, CALIBRATORS.values())

@@ -1,13 +1,26 @@
 """`rightly plot`: a figure."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rightly.cli.console import print_line, show_status
-from rightly.cli.inputs import BootstrapSeed, FitSeed, OnIfAny, Views
+from rightly.cli.inputs import (
+    BootstrapSeed,
+    FitSeed,
+    OnIfAny,
+    Views,
+    read_data_set,
+    read_test_sets,
+    split_names,
+)
 from rightly.registry import did_you_mean
+
+if TYPE_CHECKING:
+    from rightly.calibrators import AnyCalibrator
+    from rightly.predictions import Predictions
+    from rightly.tensor_shapes import Labels
 
 EXAMPLE = "rightly plot roc --calibrator c.safetensors --on a.npz --out roc.pdf"
 # What each figure shows. Those of views fit one method on --cal, the others draw any number.
@@ -48,28 +61,73 @@ def run(
     if kind not in KINDS:
         close = did_you_mean(kind, KINDS)
         raise ValueError(f"KIND must be one of {', '.join(KINDS)}, got {kind!r}{close}")
-    from rightly.cli._legacy_plotting import FigureOptions, draw
-    from rightly.reporting.figures import FORMATS, save
+    from rightly.evaluation.data_sets import load_test_sets
+    from rightly.reporting.figures import (
+        FORMATS,
+        FigureData,
+        draw_figure,
+        include_uncalibrated,
+        save,
+    )
 
     if out.suffix.lower() not in FORMATS:
         raise ValueError(f"--out must end in {', '.join(FORMATS)}, got {out.name!r}")
-    options = FigureOptions(
-        kind,
-        calibrator or [],
-        methods or "",
-        cal,
-        on or [],
-        views,
-        bins,
-        metric,
-        resamples,
-        fit_seed,
-        bootstrap_seed,
-    )
+    if not on:
+        raise ValueError(f"plot {kind} needs a test set: add --on FILE")
+    names, is_fitted_here = split_names(methods), kind in ("views", "budget")
+    if is_fitted_here and cal is None:
+        raise ValueError(f"plot {kind} needs --cal, the predictions to fit on")
+    if is_fitted_here and len(names) > 1:
+        raise ValueError(f"plot {kind} draws one method, got --methods {methods}")
+    data = None if cal is None else read_data_set(cal, split_names(views))
+    tests = load_test_sets(read_test_sets(on, split_names(views)))
     with show_status(f"drawing {kind}"):
-        axes = draw(options)
+        fitted = {} if is_fitted_here else _fit_or_load(names, data, calibrator or [], fit_seed)
+        if calibrator:
+            fitted = include_uncalibrated(fitted, tests)
+        axes = draw_figure(
+            kind,
+            FigureData(
+                tests,
+                fitted,
+                data,
+                method=names[0] if is_fitted_here and names else "correctness_logistic",
+                metric=metric,
+                bins=bins,
+                resamples=resamples,
+                seed=bootstrap_seed,
+            ),
+        )
     save(axes, out)
     print_line(f"{KINDS[kind].removesuffix(' (needs --cal)')} is in {out}")
+
+
+def _fit_or_load(
+    methods: list[str],
+    data: "tuple[Predictions, Labels] | None",
+    files: list[Path],
+    seed: int,
+) -> "dict[str, AnyCalibrator]":
+    """Methods fitted on calibration data, then calibrators from files, by name."""
+    from rightly.calibrators import CALIBRATORS, load_calibrator
+    from rightly.evaluation.measurement import fit_method
+
+    if methods and data is None:
+        raise ValueError("--methods needs --cal, the predictions to fit them on")
+    if not methods and not files:
+        raise ValueError("give --calibrator FILE, or --methods NAMES with --cal FILE")
+    fitted: dict[str, AnyCalibrator] = {}
+    if data is not None:
+        fitted |= {
+            CALIBRATORS.find(name).name: fit_method(name, *data, seed=seed) for name in methods
+        }
+    for path in files:
+        loaded = load_calibrator(path)
+        title = loaded.title if loaded.title not in fitted else path.stem
+        if title in fitted:
+            raise ValueError(f"--calibrator needs different names, got {title!r} twice: rename one")
+        fitted[title] = loaded
+    return fitted
 
 
 # \b keeps the lines as they are.

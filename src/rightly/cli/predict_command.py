@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from rightly.cli.console import make_table, print_table, show_progress, write_json
+from rightly.cli.console import OUT, show_progress, write_json
 
 if TYPE_CHECKING:
     from rightly.deployment import Verdicts
     from rightly.deployment.runtime import Deployed
+    from rightly.reporting.layout import Layout
 
 EXAMPLE = "rightly predict model.onnx photo.jpg folder --jsonl"
 
@@ -37,6 +37,7 @@ def run(
 ) -> None:
     """Predict class and confidence of pictures."""
     from rightly.deployment.runtime import open_deployed
+    from rightly.reporting.terminal import render_layout, show
 
     deployed = open_deployed(model)
     files = [file for path in pictures for file in list_pictures(path)]
@@ -52,7 +53,7 @@ def run(
             rows += new
             advance(len(batch))
     if not jsonl:
-        print_table(_make_table(rows, deployed.threshold))
+        show(OUT, render_layout, _lay_out(rows, deployed.threshold))
     if json:
         write_json(json, "rightly-predictions", {"model": str(model), "rows": rows})
     if unreadable:
@@ -109,14 +110,19 @@ def _as_row(model: "Deployed", outputs: "Verdicts", i: int, file: str) -> dict[s
     }
 
 
-def _make_table(rows: Sequence[dict[str, Any]], threshold: float | None) -> Table:
-    table = make_table("picture", "class", "confidence", "uncalibrated", text=2)
+def _lay_out(rows: Sequence[dict[str, Any]], threshold: float | None) -> "Layout":
+    from rightly.reporting.layout import Cell, Column, Layout
+
+    columns = {
+        "class": [row["name"] or str(row["class"]) for row in rows],
+        "confidence": [f"{row['confidence']:.3f}" for row in rows],
+        "uncalibrated": [f"{row['raw_confidence']:.3f}" for row in rows],
+    }
     if threshold is not None:
-        table.add_column(f"accept (from {threshold:.3f})", no_wrap=True)
-    for row in rows:
-        cells = [row["file"], row["name"] or str(row["class"])]
-        cells += [f"{row['confidence']:.3f}", f"{row['raw_confidence']:.3f}"]
-        if threshold is not None:
-            cells.append("yes" if row["accept"] else "no")
-        table.add_row(*cells)
-    return table
+        heading = f"accept (from {threshold:.3f})"
+        columns[heading] = ["yes" if row["accept"] else "no" for row in rows]
+    return Layout(
+        "image",
+        [row["file"] for row in rows],
+        [Column(heading, [Cell(text) for text in texts]) for heading, texts in columns.items()],
+    )

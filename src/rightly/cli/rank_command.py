@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from rightly.cli.console import ERR, OUT, print_line, print_table
+from rightly.cli.console import ERR, OUT, print_line
+from rightly.cli.inputs import Json
 
 EXAMPLE = "rightly rank resnet.json vgg.json densenet.json"
 
@@ -15,21 +16,16 @@ def run(
         list[Path],
         typer.Argument(metavar="TABLE...", help="What compare --json wrote, one a classifier."),
     ],
+    json: Json = None,
 ) -> None:
     """Rank methods over several classifiers."""
-    from rightly.cli._legacy_reporting import read_results
-    from rightly.evaluation.results import mean_ranks
-    from rightly.reporting import terminal
+    from rightly.reporting import rank
+    from rightly.reporting.terminal import render_ranking, show
 
-    results = {str(path): read_results(path) for path in tables}
-    ranks = mean_ranks(results)
-    ranked = {rank.calibrator for rank in ranks}
-    skipped = {row.calibrator for rows in results.values() for row in rows} - ranked
-    if skipped:
-        print_line(f"skipped: not in every file ({', '.join(sorted(skipped))})", ERR, style="dim")
-    print_table(terminal.rank_table(ranks))
-    OUT.print(
-        f"\nOver {len(results)} classifiers: mean over test sets ± standard deviation over "
-        "classifiers; ranks count from 1 over metrics, test sets and classifiers, and ties share "
-        "their mean. Values in %, except NLL."
-    )
+    ranking = rank({str(path): path for path in tables})
+    if ranking.skipped:
+        message = f"skipped: not in every file ({', '.join(ranking.skipped)})"
+        print_line(message, ERR, style="dim")
+    show(OUT, render_ranking, ranking)
+    if json:
+        ranking.to_json(json)

@@ -6,31 +6,51 @@ from typing import Annotated, Any
 
 import typer
 
-from rightly.cli.console import print_line
+from rightly.cli.console import print_line, show_steps
 from rightly.cli.inputs import (
+    DATA_SET,
     BootstrapSeed,
-    Cal,
-    FitSeed,
     On,
     Resamples,
     Views,
-    read_data_set,
-    read_test_sets,
+    make_bootstrap,
+    read_paths,
+    select_metrics,
+    select_names,
     split_names,
-    split_test_set,
 )
 
 EXAMPLE = "rightly report cal.npz --on test.npz --out report.html"
 
 
 def run(
-    cal: Cal,
     on: On,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write (.html).")],
+    cal: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[CAL]",
+            help=f"Calibration predictions with labels: {DATA_SET}; optional with --calibrator.",
+        ),
+    ] = None,
+    calibrator: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A saved calibrator (.safetensors) to report on.",
+            show_default="--method, fitted on CAL",
+        ),
+    ] = None,
     method: Annotated[str, typer.Option(help="The method the report is about.")] = "rightly",
     methods: Annotated[
         str, typer.Option(help="Methods to compare it with, joined by commas.")
     ] = "uncalibrated,temperature_scaling,ensemble_temperature_scaling,spline",
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            help="all, or names joined by commas.", show_default="ece,brier,ks,auroc,aurc"
+        ),
+    ] = None,
     views: Views = None,
     images: Annotated[
         Path | None,
@@ -39,56 +59,48 @@ def run(
     layout: Annotated[str, typer.Option(help="Of --images, as for collect.")] = "auto",
     title: Annotated[str, typer.Option(help="What the model is called.")] = "this classifier",
     resamples: Resamples = None,
-    fit_seed: FitSeed = 0,
     bootstrap_seed: BootstrapSeed = 0,
 ) -> None:
     """Write one HTML page: can this confidence be trusted?"""
     options = {
         "on": on,
-        "method": method,
+        "calibrator": calibrator,
+        "method": method if calibrator is None else None,
         "methods": methods,
+        "metrics": metrics,
         "views": views,
         "images": images,
         "layout": layout,
         "title": title,
         "resamples": resamples,
-        "fit-seed": fit_seed,
         "bootstrap-seed": bootstrap_seed,
         "out": out,
     }
-    from rightly.cli import _legacy_reporting as reporting
-    from rightly.evaluation.measurement import TABLE_METRICS, fitted_by
-    from rightly.evaluation.results import unique
-    from rightly.reporting import html
+    from rightly.datasets import open_images
+    from rightly.reporting import report
 
-    predictions, labels = read_data_set(cal, split_names(views))
-    tests = read_test_sets(on, split_names(views))
-    names = unique([*split_names(methods), method])
-    bootstrap = reporting.make_bootstrap(names, resamples, bootstrap_seed)
-    rows = reporting.compare_with_progress(
-        predictions, labels, tests, names, TABLE_METRICS, 1, bootstrap
-    )
-    files = [cal, *(split_test_set(item)[1] for item in on)]
-    study = reporting.study_of(
-        predictions,
-        labels,
-        tests,
-        fitted_by(method, predictions, labels, fit_seed),
-        rows,
-        bootstrap,
-        title=title,
-        command=_spell(cal, options),
-        digests={str(path): reporting.digest(path) for path in files},
-        pictures=None if images is None else reporting.open_pictures(images, layout, on),
-        seed=fit_seed,
-    )
-    html.write(out, study)
+    with show_steps() as progress:
+        report(
+            read_paths(on),
+            cal=cal,
+            calibrator=calibrator,
+            out=out,
+            methods=select_names(methods),
+            method=method,
+            views=split_names(views) or None,
+            images=None if images is None else open_images(images, layout=layout),
+            title=title,
+            bootstrap=make_bootstrap(True, resamples, bootstrap_seed),
+            progress=progress,
+            command=_spell(cal, options),
+            **select_metrics(metrics),
+        )
     print_line(f"the report is in {out}")
 
 
-def _spell(cal: Path, options: dict[str, Any]) -> str:
+def _spell(cal: Path | None, options: dict[str, Any]) -> str:
     """The command that makes this report, every option spelled out."""
-    words = ["rightly", "report", str(cal)]
+    words = ["rightly", "report", *([] if cal is None else [str(cal)])]
     for name, value in options.items():
         for one in value if isinstance(value, list) else [value]:
             words += [] if one is None else [f"--{name}", str(one)]

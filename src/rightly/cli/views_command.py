@@ -1,17 +1,15 @@
 """`rightly views`: which views pay for their forward passes."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from rightly.cli.console import OUT, make_table, print_line, print_table, show_status, write_json
+from rightly.cli.console import OUT, show_status, write_json
 from rightly.cli.inputs import BootstrapSeed, Cal, Json, read_data_set
 
 if TYPE_CHECKING:
-    from rightly.evaluation.view_selection import Gain
+    from rightly.evaluation.view_selection import ViewGain
 
 EXAMPLE = "rightly views cal.npz --most 3"
 
@@ -27,6 +25,7 @@ def run(
 ) -> None:
     """Rank views by what their forward passes gain."""
     from rightly.evaluation.view_selection import rank_views
+    from rightly.reporting.terminal import render_views, show
 
     predictions, labels = read_data_set(cal)
     if most is not None and most < 1:
@@ -37,16 +36,9 @@ def run(
             labels,
             most=most,
             seed=bootstrap_seed,
-            announce=lambda name: update(f"ranking views: {name}"),
+            progress=lambda name: update(f"ranking views: {name}"),
         )
-    print_line(
-        f"Brier score of the confidence without views: {100 * ranking.without.brier:.3f}, "
-        f"log loss {ranking.without.log_loss:.4f}; on images left out of the fit.\n"
-    )
-    print_table(_make_table("one view", ranking.alone))
-    OUT.print("\nSets that grow by the view that gains most:")
-    print_table(_make_table("views", ranking.grown, is_grown=True))
-    OUT.print("\nbrier and gains in %, gains over no views; intervals hold 95 %.", style="dim")
+    show(OUT, render_views, ranking)
     if json:
         content = {
             "without": _as_row(ranking.without),
@@ -56,22 +48,5 @@ def run(
         write_json(json, "rightly-view-ranking", content)
 
 
-def _as_row(gain: "Gain") -> dict[str, Any]:
+def _as_row(gain: "ViewGain") -> dict[str, Any]:
     return {**asdict(gain), "passes": len(gain.views), "per_pass": gain.per_pass}
-
-
-def _make_table(title: str, gains: "Sequence[Gain]", *, is_grown: bool = False) -> Table:
-    headings = ("passes", "brier ↓", "log loss ↓", "gain ↑", "interval", "a pass ↑")
-    table = make_table(title, *headings)
-    for gain in gains:
-        name = f"+ {gain.views[-1]}" if is_grown and len(gain.views) > 1 else gain.views[-1]
-        table.add_row(
-            name,
-            str(len(gain.views)),
-            f"{100 * gain.brier:.3f}",
-            f"{gain.log_loss:.4f}",
-            f"{100 * gain.gain:.3f}",
-            f"{100 * gain.low:.3f} .. {100 * gain.high:.3f}",
-            f"{100 * gain.per_pass:.3f}",
-        )
-    return table

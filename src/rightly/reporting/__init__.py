@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from rightly.reporting.comparison import rank as rank
     from rightly.reporting.evaluation_table import Evaluation as Evaluation
     from rightly.reporting.evaluation_table import evaluate as evaluate
-    from rightly.reporting.html.page import Report as Report
-    from rightly.reporting.html.page import report as report
+    from rightly.reporting.html_report import Report as Report
+    from rightly.reporting.html_report import report as report
 
 _PLACES = {
     "comparison": ("Comparison", "Ranking", "compare", "rank"),
     "evaluation_table": ("Evaluation", "evaluate"),
-    "html.page": ("Report", "report"),
+    "html_report": ("Report", "report"),
 }
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 

@@ -78,7 +78,7 @@ def fit_ridge_logistic(
 def fit_platt(score: PerSample, correct: PerSampleBool, weight: PerSample) -> Affine:
     """Slope and bias, both free, that turn scores into log-odds of being right (Platt, 1999).
 
-    A slope below 0 becomes 0.
+    Where the slope would be negative it is 0, and the bias that of the mean target.
     """
     # A ridge penalty shares weight between columns that say the same, which is what lasts under
     # shift, but it also flattens the whole. And what ranks samples need not be learned from the
@@ -91,7 +91,10 @@ def fit_platt(score: PerSample, correct: PerSampleBool, weight: PerSample) -> Af
     # One class with an immovable offset: a bias and one column are all that is left.
     rows = Rows(column, torch.zeros_like(correct, dtype=torch.int64), correct, weight)
     solution = _solve_newton(column, rows, free, FIXED, 1)
-    slope = solution.weights[0].clamp_min(0)
+    slope = solution.weights[0]
+    if not bool(slope > 0):
+        mean = (weight @ rows.platt_targets()) / weight.sum()
+        return Affine(torch.zeros_like(slope), torch.logit(mean))
     return Affine(slope, solution.bias - slope * centre)
 
 

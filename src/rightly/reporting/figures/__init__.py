@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rightly.reporting.figures.studies import draw_bars as draw_bars
     from rightly.reporting.figures.studies import draw_cost_curve as draw_cost_curve
     from rightly.reporting.figures.studies import draw_temperature as draw_temperature
+    from rightly.reporting.figures.studies import draw_view_costs as draw_view_costs
     from rightly.reporting.figures.style import FORMATS as FORMATS
     from rightly.reporting.figures.style import make_grid as make_grid
     from rightly.reporting.figures.style import save as save
@@ -36,7 +37,7 @@ _PLACES = {
     "differences": ("draw_view_costs",),
     "kinds": ("FIGURES", "Figure", "FigureData", "draw_figure", "include_uncalibrated"),
     "ranking": ("draw_risk_coverage", "draw_roc"),
-    "studies": ("Bars", "draw_bars", "draw_cost_curve", "draw_temperature"),
+    "studies": ("Bars", "draw_bars", "draw_cost_curve", "draw_temperature", "draw_view_costs"),
     "style": ("FORMATS", "make_grid", "save"),
 }
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}

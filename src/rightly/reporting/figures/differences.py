@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rightly.evaluation.results import average_seeds, unique
+from rightly.evaluation.view_cost import COST_METRICS
 from rightly.metrics import METRICS
 from rightly.metrics import bootstrap as resampling
 from rightly.reporting.formatting import display_factor
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from rightly.reporting.figures.kinds import FigureData
 
 BASE = "temperature_scaling"  # which needs no views
-COST_METRICS = ("brier", "auroc", "ece")
 
 Place = tuple[str, str]  # test set and metric
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from rightly.evaluation.view_cost import COST_METRICS, ViewCost
 from rightly.metrics.curves import TemperatureBand
 from rightly.reporting.figures.style import (
     BLUE,
@@ -15,6 +16,7 @@ from rightly.reporting.figures.style import (
     VERMILION,
     line_styles,
     make_axes,
+    make_grid,
     use_style,
 )
 
@@ -80,3 +82,13 @@ def draw_cost_curve(
         ax.axhline(value[0], color=VERMILION, linewidth=0.8, linestyle=(0, (2, 2)))
         ax.set(xlabel="forward passes a sample", ylabel=label, title=title)
     return ax
+
+
+def draw_view_costs(costs: Sequence[ViewCost]) -> Any:
+    """Brier score, AUROC and ECE against mean forward passes per image, a panel each."""
+    grid = make_grid(1, len(COST_METRICS), 2.4)[0]
+    passes = np.array([cost.passes for cost in costs])
+    for ax, name in zip(grid, COST_METRICS, strict=True):
+        values = 100 * np.array([getattr(cost, name) for cost in costs])
+        draw_cost_curve(passes, values, values, values, ax, label=f"{name}, %")
+    return grid[0]

@@ -1,0 +1,163 @@
+"""The report: from calibrators and test sets to one HTML page."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from rightly.atomic_write import write_atomically
+from rightly.calibrators import CALIBRATORS, FittedCalibrator
+from rightly.evaluation.data_sets import LabelledSet, TestSets, load_data_set, load_test_sets
+from rightly.evaluation.measurement import Progress, compare_methods, resolve_metrics
+from rightly.evaluation.method_selection import resolve_methods
+from rightly.evaluation.results import Bootstrap, Result, unique
+from rightly.reporting.comparison import Comparison
+from rightly.reporting.evaluation_table import Evaluation, evaluate_sets, open_calibrator
+from rightly.reporting.html import study, summary
+from rightly.reporting.html.page import render
+from rightly.reporting.html.study import Pictures, Provenance, Study
+from rightly.reporting.layout import Layout
+from rightly.reporting.result_table import ResultTable
+
+METHODS = ("uncalibrated", "temperature_scaling", "ensemble_temperature_scaling", "spline")
+METHOD = "correctness_logistic"
+PAGE_METRICS = ("ece", "brier", "ks", "auroc", "aurc")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(ResultTable[Result]):
+    """One HTML page, and the results that it shows."""
+
+    kind = "report"
+
+    html: str
+    evaluation: Evaluation
+    comparison: Comparison | None = None
+    path: Path | None = None  # where it was written
+
+    @property
+    def rows(self) -> Sequence[Result]:
+        return self.evaluation.rows
+
+    def to_records(self) -> list[dict[str, Any]]:
+        return self.evaluation.to_records()
+
+    def lay_out(self) -> Layout:
+        return self.evaluation.lay_out()
+
+    def describe(self) -> dict[str, Any]:
+        return self.evaluation.describe()
+
+    def plot(self, kind: str = "reliability", **options: Any) -> Any:
+        """Draws a figure of its evaluation."""
+        return self.evaluation.plot(kind, **options)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page as one HTML file that needs nothing else."""
+        write_atomically(Path(path), lambda part: part.write_text(self.html, encoding="utf-8"))
+
+    def _repr_html_(self) -> str:
+        source = escape(self.html, quote=True)
+        return f'<iframe srcdoc="{source}" width="100%" height="800"></iframe>'
+
+    def __repr__(self) -> str:
+        place = "not saved" if self.path is None else f"in {self.path}"
+        title, names = self.evaluation.calibrator.title, ", ".join(self.evaluation.sets)
+        return f"<Report: {title} on {names}, {place}>"
+
+
+def report(
+    tests: Mapping[str, Any],
+    *,
+    cal: Any = None,
+    calibrator: Any = None,
+    out: str | os.PathLike[str] | None = None,
+    methods: str | Sequence[str] | None = METHODS,
+    method: str = METHOD,
+    metrics: str | Sequence[str] = PAGE_METRICS,
+    views: Sequence[str] | None = None,
+    images: Any = None,
+    title: str = "this classifier",
+    bootstrap: Bootstrap | None = None,
+    progress: Progress | None = None,
+    command: str = "",
+) -> Report:
+    """Makes a page about a fitted or saved `calibrator`, or about `method` fitted on `cal`.
+
+    With `cal`, it is compared with `methods`; without, `calibrator` stands alone. `images` is the
+    folder, or the images, that the test sets were collected from, to show mistakes. The page is
+    written to `out` where it is given; with `views`, only these are used.
+    """
+    if cal is None and calibrator is None:
+        raise ValueError("report needs cal, to fit a method on, or calibrator: give one of them")
+    measured = unique([*resolve_metrics(metrics), *summary.TESTED])
+    fitted = None if calibrator is None else open_calibrator(calibrator)
+    loaded = load_test_sets(tests, views)
+    pictures = None if images is None else Pictures.open(images, tests)
+    asked = bootstrap or Bootstrap()
+    comparison = None
+    if cal is not None:
+        comparison = _compare_with(
+            fitted or CALIBRATORS.find(method).name,
+            methods,
+            load_data_set(cal, views, argument="cal"),
+            loaded,
+            measured,
+            asked,
+            progress,
+        )
+        fitted = fitted or open_calibrator(comparison.calibrators[CALIBRATORS.find(method).name])
+    assert fitted is not None
+    evaluation = evaluate_sets(fitted, loaded, measured, asked)
+    resolved = evaluation.bootstrap if comparison is None else comparison.bootstrap
+    assert resolved is not None
+    sources = [cal, calibrator, *tests.values()]
+    shown = Study(
+        title=title,
+        method=fitted.title,
+        calibration_count=fitted.calibrator.sample_count or 0,
+        sets=study.build_sets(evaluation, pictures),
+        metrics=measured,
+        provenance=Provenance(
+            command, study.read_versions(), study.digest_files(sources), 0, resolved
+        ),
+        comparison=() if comparison is None else comparison.results,
+        reference=resolved.reference or "",
+        view_names=fitted.view_names,
+        class_names=fitted.class_names,
+        notes=_note_pictures(evaluation, pictures),
+    )
+    made = Report(render(shown), evaluation, comparison, None if out is None else Path(out))
+    if out is not None:
+        made.save(out)
+    return made
+
+
+def _compare_with(
+    reported: FittedCalibrator | str,
+    methods: str | Sequence[str] | None,
+    data: LabelledSet,
+    tests: TestSets,
+    metrics: Sequence[str],
+    bootstrap: Bootstrap,
+    progress: Progress | None,
+) -> Comparison:
+    """The calibrator that a report is about, last, beside methods fitted on calibration data."""
+    title = reported if isinstance(reported, str) else reported.title
+    names, skipped = resolve_methods(methods, data, tests)
+    names = [name for name in names if name != title]
+    others = {} if isinstance(reported, str) else {title: reported}
+    names += [] if others else [title]
+    results, calibrators = compare_methods(
+        data, tests, names, metrics, 1, bootstrap, progress, others
+    )
+    resolved = bootstrap.resolve([*names, *others])
+    return Comparison(results, resolved, skipped, calibrators, data, tests)
+
+
+def _note_pictures(evaluation: Evaluation, pictures: Pictures | None) -> tuple[str, ...]:
+    sets = [test for test, _ in evaluation.tests.values()]
+    is_shifted = any(test.shift is not None and bool(test.shift.any()) for test in sets)
+    return (study.UNSHIFTED_PICTURES,) if pictures is not None and is_shifted else ()

@@ -1,0 +1,142 @@
+"""Training loops: what they reach, when they stop, and that they repeat."""
+
+import pytest
+import torch
+
+from rightly.calibrators.solvers.mlp import draw_layers, run
+from rightly.calibrators.solvers.optimise import (
+    deterministic,
+    fit_network,
+    minimise_adam,
+    minimise_lbfgs,
+    single_threaded,
+    split_rows,
+)
+
+
+def make_line(n=400):
+    """Two columns and their weighted sum, which a network without hidden layers fits exactly."""
+    x = torch.randn(n, 2, generator=torch.Generator().manual_seed(0)).double()
+    return x, x @ torch.tensor([2.0, -1.0]).double() + 0.5
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_rows_are_split_once_with_right_and_wrong_in_the_same_shares(share):
+    correct = torch.arange(100) % 4 > 0
+    train, held = split_rows(correct, seed=0, share=share)
+    assert torch.equal(torch.cat([train, held]).sort().values, torch.arange(100))
+    assert len(held) == pytest.approx(100 * share, abs=1)
+    assert float(correct[held].double().mean()) == pytest.approx(0.75, abs=0.03)
+    again = split_rows(correct, seed=0, share=share)
+    assert torch.equal(train, again[0]) and torch.equal(held, again[1])
+    assert not torch.equal(held, split_rows(correct, seed=1, share=share)[1])
+
+
+def test_too_few_rows_to_hold_out_are_held_out_all():
+    train, held = split_rows(torch.tensor([True, False]), seed=0)
+    assert torch.equal(train.sort().values, torch.arange(2))
+    assert torch.equal(held, train)
+
+
+def test_lbfgs_reaches_least_squares_with_its_ridge_penalty():
+    x, y = make_line()
+    decay = 0.3
+    layers = draw_layers([2, 1], torch.Generator().manual_seed(0), x.device)
+    with deterministic():
+        reached = minimise_lbfgs(
+            layers, lambda layers: (run(layers, x).squeeze(-1) - y).square().mean(), decay
+        )
+    centred = x - x.mean(0)
+    gram = centred.T @ centred / len(x) + decay * torch.eye(2).double()
+    expected = torch.linalg.solve(gram, centred.T @ (y - y.mean()) / len(x))
+    torch.testing.assert_close(layers[0][0].squeeze(-1), expected, atol=1e-4, rtol=0)
+    residual = (run(layers, x).squeeze(-1) - y).square().mean()
+    assert reached == pytest.approx(float(residual + decay * expected.square().sum()), abs=1e-6)
+    assert not layers[0][0].requires_grad
+
+
+def test_lbfgs_keeps_what_is_best_on_the_held_out_rows():
+    x, y = make_line()
+    layers = draw_layers([2, 1], torch.Generator().manual_seed(0), x.device)
+    start = [tensor.clone() for tensor in layers[0]]
+
+    def away(layers):
+        return (run(layers, x).squeeze(-1) - y).square().mean()
+
+    def stay(layers):
+        return (layers[0][0] - start[0]).square().sum() + 1
+
+    with deterministic():
+        reached = minimise_lbfgs(layers, away, 0.0, stay)
+    assert reached == pytest.approx(float(stay(layers)))
+    assert float(away(layers)) < float(away([(start[0], start[1])]))
+
+
+def test_a_network_learns_what_helps_and_is_zero_where_nothing_does():
+    x, y = make_line()
+    correct = torch.arange(400) % 2 == 0
+
+    def loss_for(rows):
+        return lambda output: (output - y[rows]).square().mean()
+
+    layers = fit_network(x, correct, loss_for, (5,), seed=0, decays=(1e-3,))
+    assert float((run(layers, x).squeeze(-1) - y).square().mean()) < 0.05 * float(y.var())
+
+    def useless(rows):
+        return lambda output: output.square().mean() + 1
+
+    layers = fit_network(x, correct, useless, (5,), seed=0)
+    assert float(run(layers, x).abs().max()) == 0
+
+
+def train_adam(held_loss=None, epochs=60, patience=10):
+    x, y = make_line()
+    layers = draw_layers([2, 1], torch.Generator().manual_seed(0), x.device)
+    calls = []
+
+    def loss_of(rows):
+        calls.append(len(rows))
+        return (run(layers, x[rows]).squeeze(-1) - y[rows]).square().mean()
+
+    with deterministic():
+        minimise_adam(
+            list(layers[0]),
+            loss_of,
+            torch.arange(400),
+            epochs=epochs,
+            batch_size=150,
+            learning_rate=0.05,
+            generator=torch.Generator().manual_seed(0),
+            held_loss=None if held_loss is None else lambda: held_loss(layers),
+            patience=patience,
+        )
+    return layers, calls, float(loss_of(torch.arange(400)))
+
+
+def test_adam_goes_through_all_rows_every_epoch():
+    _, calls, loss = train_adam()
+    assert calls[:3] == [150, 150, 100] and len(calls) == 3 * 60 + 1
+    assert loss < 0.01
+
+
+def test_adam_stops_when_the_held_out_loss_no_longer_falls_and_restores_the_best():
+    seen = []
+
+    def rising(layers):
+        seen.append([tensor.clone() for tensor in layers[0]])
+        return [3.0, 1.0, 2.0, 1.5, 1.2, 9.0][len(seen) - 1]
+
+    layers, calls, _ = train_adam(rising, patience=4)
+    assert len(seen) == 6 and len(calls) == 3 * 6 + 1
+    assert torch.equal(layers[0][0], seen[1][0]) and torch.equal(layers[0][1], seen[1][1])
+    assert not layers[0][0].requires_grad
+
+
+def test_threads_and_gradients_are_as_before_afterwards():
+    threads = torch.get_num_threads()
+    with torch.no_grad(), pytest.raises(RuntimeError), deterministic():
+        assert torch.get_num_threads() == 1 and torch.is_grad_enabled()
+        raise RuntimeError
+    with single_threaded():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == threads

@@ -1,0 +1,79 @@
+"""softmax at a temperature, and temperatures for a confidence, against direct computation."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rightly.calibrators.solvers.temperature import (
+    compute_moments,
+    inverse_temperature_for,
+    keep_class,
+    scaled_softmax,
+    top_probability,
+)
+
+
+def draw(n, c, scale, seed):
+    return scale * torch.randn(n, c, generator=torch.Generator().manual_seed(seed)).double()
+
+
+@pytest.mark.parametrize("c", [2, 3, 10, 300])
+def test_a_temperature_is_found_for_every_confidence(c):
+    logits = draw(500, c, 3, c)
+    wanted = torch.linspace(1 / c + 1e-4, 1 - 1e-9, 500).double()
+    inverse = inverse_temperature_for(logits, wanted)
+    torch.testing.assert_close(top_probability(logits, inverse), wanted)
+
+
+def test_a_confidence_below_uniform_gives_an_all_but_uniform_row():
+    logits = torch.tensor([[2.0, 1.0, 0.0], [1e4, 0.0, -1e4]])
+    inverse = inverse_temperature_for(logits, torch.tensor([0.1, 0.0]).double())
+    rows = keep_class(scaled_softmax(logits, inverse), logits.argmax(-1))
+    assert torch.isfinite(inverse).all() and (inverse > 0).all()
+    torch.testing.assert_close(rows, torch.full_like(rows, 1 / 3), atol=1e-5, rtol=0)
+    assert rows.argmax(-1).tolist() == [0, 0]
+
+
+def test_ties_and_constant_rows_have_a_temperature():
+    logits = torch.tensor([[1.0, 1.0, 0.0], [3.0, 3.0, 3.0]])
+    inverse = inverse_temperature_for(logits, torch.tensor([0.9, 0.9]).double())
+    assert torch.isfinite(inverse).all() and (inverse > 0).all()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(2, 6), st.integers(0, 1000), st.sampled_from([0.01, 1.0, 100.0, 1e4]))
+def test_the_found_temperature_gives_the_confidence_at_any_scale(c, seed, scale):
+    logits = draw(20, c, scale, seed)
+    wanted = torch.rand(20, generator=torch.Generator().manual_seed(seed)).double()
+    wanted = 1 / c + (1 - 1 / c) * (0.01 + 0.98 * wanted)
+    inverse = inverse_temperature_for(logits, wanted)
+    torch.testing.assert_close(top_probability(logits, inverse), wanted, atol=1e-9, rtol=0)
+
+
+def test_a_lost_class_is_put_back_on_top_even_in_single_precision():
+    rows = torch.tensor([[0.5, 0.5, 0.0], [0.3, 0.3, 0.4], [0.2, 0.3, 0.5]]).double()
+    kept = keep_class(rows, torch.tensor([1, 1, 2]))
+    assert kept.argmax(-1).tolist() == [1, 1, 2]
+    assert kept.float().argmax(-1).tolist() == [1, 1, 2]
+    torch.testing.assert_close(kept.sum(-1), torch.ones(3).double())
+    assert torch.equal(kept[2], rows[2])
+
+
+def test_moments_agree_with_autograd():
+    logits = draw(200, 7, 2, 0)
+    found = compute_moments(logits, 0.7)
+    gaps = logits - logits.amax(-1, keepdim=True)
+    p = (0.7 * gaps).softmax(-1)
+    mean = (p * gaps).sum(-1)
+    torch.testing.assert_close(found.log_sum, (0.7 * gaps).logsumexp(-1))
+    torch.testing.assert_close(found.mean, mean)
+    torch.testing.assert_close(found.variance, (p * gaps.square()).sum(-1) - mean.square())
+
+
+def test_scaled_softmax_and_top_probability_are_torchs_softmax():
+    logits = draw(30, 5, 3, 0)
+    inverse = torch.linspace(0.1, 4, 30).double()
+    expected = (logits * inverse[:, None]).softmax(-1)
+    torch.testing.assert_close(scaled_softmax(logits, inverse), expected)
+    torch.testing.assert_close(top_probability(logits, inverse), expected.amax(-1))

@@ -1,0 +1,76 @@
+"""Temperature networks: what they learn from views that tell."""
+
+import pytest
+import torch
+
+import rightly
+from rightly import Predictions, metrics
+from tests.calibrators.samples import draw_labels, draw_logits
+from tests.conftest import make
+
+
+def informative(n=4000, seed=0):
+    """Views that agree with the prediction exactly when it is right."""
+    g = torch.Generator().manual_seed(seed)
+    logits = draw_logits(n, 5, seed=seed)
+    labels = draw_labels(logits / 2, seed=seed)
+    right = logits.argmax(-1) == labels
+    views = torch.where(right[:, None, None], logits[:, None], -logits[:, None])
+    views = views + 0.3 * torch.randn(n, 3, 5, generator=g).double()
+    return Predictions(logits, views), labels
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ca_views", "ce_views", "ca_ce_views", "ca_balanced_views", "correctness_network"],
+)
+def test_views_that_tell_right_from_wrong_are_used(name):
+    fitted = rightly.calibrator(name).fit(*informative())
+    test, labels = informative(seed=1)
+    correct = test.correct(labels)
+    assert metrics.auroc(fitted.confidence(test), correct) > 0.97
+    assert metrics.auroc(test.confidence, correct) < 0.85
+
+
+@pytest.mark.parametrize("name", ["ca_only", "ca_views"])
+def test_the_loss_on_calibration_data_does_not_rise(name):
+    predictions, labels = make(n=2000)
+    fitted = rightly.calibrator(name).fit(predictions, labels)
+    correct = predictions.correct(labels)
+    now = metrics.brier(fitted.confidence(predictions), correct)
+    assert now <= metrics.brier(predictions.confidence, correct)
+
+
+def test_useless_views_leave_one_temperature_for_all():
+    predictions, labels = make(n=2000, noise=0.0)
+    g = torch.Generator().manual_seed(0)
+    noise = torch.randn(2000, 3, 10, generator=g)
+    fitted = rightly.calibrator("ce_views").fit(Predictions(predictions.logits, noise), labels)
+    t = fitted.temperature(Predictions(predictions.logits, noise)).log()
+    assert float(t.std()) < 0.15
+
+
+def test_every_seed_trains():
+    predictions, labels = informative(1000)
+    correct = predictions.correct(labels)
+    for seed in range(6):
+        fitted = rightly.calibrator("ca_views", seed=seed).fit(predictions, labels)
+        assert metrics.auroc(fitted.confidence(predictions), correct) > 0.95
+
+
+def test_many_classes_use_the_table_and_train_as_well():
+    predictions, labels = make(n=1500, c=60)
+    fitted = rightly.calibrator("ca_views").fit(predictions, labels)
+    correct = predictions.correct(labels)
+    now = metrics.brier(fitted.confidence(predictions), correct)
+    assert now <= metrics.brier(predictions.confidence, correct)
+
+
+def test_the_released_recipe_often_starts_dead():
+    predictions, labels = make(n=300)
+    pinned = 0
+    for seed in range(20):
+        fitted = rightly.calibrator("ca_views_released", seed=seed).fit(predictions, labels)
+        temperature = fitted.temperature(predictions)
+        pinned += bool((temperature == temperature.min()).all())
+    assert 4 <= pinned <= 16
