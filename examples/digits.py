@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 import rightly
-import rightly.cli
 from rightly.evaluation.data_sets import split_by_shift
 from rightly.evaluation.measurement import measure
 
@@ -88,16 +87,20 @@ def main() -> None:
     print(f"{'method':22} {'test set':18} {'accuracy':>9} {'ECE':>6} {'Brier':>6} {'AUROC':>6}")
     for method in METHODS:
         calibrator = rightly.calibrator(method).fit(cal, cal_labels)
-        for name, (some, truth) in split_by_shift("as they are", test, test_labels).items():
-            values = measure(calibrator, some, truth, ("ece", "brier", "auroc"))
-            accuracy = float(some.correct(truth).double().mean())
-            told = "".join(f"{100 * value:7.2f}" for value in values.values())
-            print(f"{method:22} {name:18} {accuracy:9.1%}{told}")
+        for name, (part, truth) in split_by_shift("as they are", test, test_labels).items():
+            values = measure(calibrator, part, truth, ("ece", "brier", "auroc"))
+            accuracy = float(part.correct(truth).double().mean())
+            row = "".join(f"{100 * value:7.2f}" for value in values.values())
+            print(f"{method:22} {name:18} {accuracy:9.1%}{row}")
     calibrator.save(out / "calibrator.safetensors")
 
-    page = out / "report.html"
-    files = [str(out / "cal"), "--on", f"test={out / 'test'}", "--method", METHODS[-1]]
-    rightly.cli.main(["report", *files, "--title", "a network for digits", "--out", str(page)])
+    rightly.report(
+        {"test": out / "test"},
+        cal=out / "cal",
+        calibrator=calibrator,
+        title="a network for digits",
+        out=out / "report.html",
+    )
 
     print(f"\npredictions, the calibrator and the report are in {out}; for all methods:")
     print(f"rightly compare {out}/cal --on {out}/test")

@@ -35,12 +35,13 @@ from benchmarks.own.targets import (
     format_ranks,
     format_targets,
 )
-from rightly.evaluation.measurement import TABLE_METRICS, measure, runnable
+from rightly.evaluation.measurement import TABLE_METRICS, measure
+from rightly.evaluation.method_selection import resolve_methods
 from rightly.metrics import METRICS
 from rightly.predictions import Predictions
 from rightly.transforms.shifts import SHIFTS, kind
 
-OWN = "rightly"
+OWN = "correctness_logistic"
 Tests = Mapping[str, Labelled]
 Values = Mapping[str, Mapping[str, float]]  # test set -> metric -> value
 Measure = Callable[[], tuple[Values, float]]  # and the seconds that fitting took
@@ -137,11 +138,11 @@ def list_methods(
     if options.shift_augmentation:
         path = options.shift_augmentation / f"{name}.npz"
         views = options.views.split(",") if options.views else None
-        methods["rightly, shift augmentation"] = lambda: measure_augmented(
+        methods[f"{OWN}, shift augmentation"] = lambda: measure_augmented(
             cal, load_labelled(path, views), tests, arguments, options.strict
         )
     if options.ranks:
-        for other in runnable(cal[0], tests):
+        for other in resolve_methods("all", cal, tests).names:
             if other not in methods:
                 methods[other] = lambda other=other: measure_method(other, cal, tests)
     return methods
@@ -214,7 +215,7 @@ def measure_augmented(
         start = time.perf_counter()
         calibrator = built.fit(joined, joined_labels)
         taken.append(time.perf_counter() - start)
-        weight = float(calibrator.learned()["rehearsed"])
+        weight = float(calibrator.stored()["shift_weight"])
         count = len(shifted.shift[kept].unique())
         print(
             f"  {name}: fitted on {count} shifts, weight {weight:g}, {taken[-1]:.1f} s", flush=True

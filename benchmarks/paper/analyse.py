@@ -20,7 +20,7 @@ from benchmarks.paper.gathering import Places
 from benchmarks.paper.run import add_arguments, notify, read_places, read_selection
 from benchmarks.paper.setups import SETUPS
 from rightly.atomic_write import write_atomically
-from rightly.reporting.figures.style import grid_of, save, styled
+from rightly.reporting.figures.style import make_grid, save, use_style
 
 
 def write_tables(name: str, tables: Sequence[Table], out: Path) -> str:
@@ -44,8 +44,8 @@ def write_tables(name: str, tables: Sequence[Table], out: Path) -> str:
 def write_figure(name: str, analysis: Analysis, tables: Sequence[Table], out: Path) -> None:
     """The figure as PDF for papers and SVG for pages."""
     columns = min(analysis.panels, 3)
-    grid = grid_of(-(-analysis.panels // columns), columns, analysis.height)
-    with styled():
+    grid = make_grid(-(-analysis.panels // columns), columns, analysis.height)
+    with use_style():
         analysis.draw(tables, grid.ravel())
     for ending in (".pdf", ".svg"):
         save(grid.flat[0], out / f"{name}{ending}")

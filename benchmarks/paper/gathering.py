@@ -10,7 +10,7 @@ from torch import Tensor
 import rightly
 from benchmarks.paper.setups import Classifier, Images, Setup
 from rightly.datasets import ImageDataset, open_images
-from rightly.evaluation.measurement import split_by_shift
+from rightly.evaluation.data_sets import split_by_shift
 
 Labelled = tuple[rightly.Predictions, Tensor]
 Notify = Callable[[str], object]

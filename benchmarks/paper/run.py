@@ -21,7 +21,9 @@ import rightly
 from benchmarks.long_table import Entry, append_entries, parse_names, read_entries, unique
 from benchmarks.paper.gathering import MissingError, Places, Trial, gather_trials
 from benchmarks.paper.setups import SETUPS, Setup
-from rightly.evaluation.measurement import is_random, measure, missing
+from rightly.calibrators import CALIBRATORS
+from rightly.evaluation.measurement import fit_method, measure
+from rightly.evaluation.method_selection import find_missing_inputs
 from rightly.metrics import METRICS
 
 ADDITIONAL = ("accuracy", "mean_confidence")  # measured beside METRICS: they explain the others
@@ -46,7 +48,7 @@ def run_setup(
         console=ERR,
         transient=True,
     ) as bar:
-        fits = sum(seeds if is_random(method) else 1 for method in methods)
+        fits = sum(seeds if CALIBRATORS.find(method).is_random else 1 for method in methods)
         task = bar.add_task(setup.name, total=fits * len(classifiers))
 
         def begin_progress(title: str, total: int) -> Callable[[int], object]:
@@ -62,7 +64,7 @@ def run_setup(
                 notify(f"skipped: {reason}")
                 trials = []
             for method in methods:
-                for seed in range(seeds if is_random(method) else 1):
+                for seed in range(seeds if CALIBRATORS.find(method).is_random else 1):
                     bar.update(task, description=f"{classifier.name}: {method}")
                     new = measure_missing(
                         setup.name, classifier.name, trials, method, seed, entries
@@ -93,9 +95,8 @@ def measure_missing(
         )
         if not names or not has_inputs(method, classifier, trial):
             continue
-        arguments = {"seed": seed} if is_random(method) else {}
         start = time.perf_counter()
-        calibrator = rightly.calibrator(method, **arguments).fit(*trial.calibration)
+        calibrator = fit_method(method, *trial.calibration, seed=seed)
         seconds = time.perf_counter() - start
         for name in names:
             predictions, labels = trial.tests[name]
@@ -112,7 +113,8 @@ def measure_missing(
 
 def has_inputs(method: str, classifier: str, trial: Trial) -> bool:
     """Whether all that a method needs is there, with a message where it is not."""
-    needs = missing(method, trial.calibration[0], trial.tests)
+    everywhere = [trial.calibration[0], *(test for test, _ in trial.tests.values())]
+    needs = find_missing_inputs(method, everywhere)
     if needs:
         notify(f"skipped: {method} for {classifier} needs {', '.join(needs)}")
     return not needs

@@ -88,10 +88,7 @@ def list_steps(folder: Path) -> dict[str, Callable[[], object]]:
 
     def report() -> None:
         data, calibrator = results["data"], results["calibrator"]
-        if hasattr(rightly, "report"):
-            rightly.report({"test": data}, cal=data, calibrator=calibrator, out=page)
-        else:
-            run_command("report", str(preds), "--on", str(preds), "--out", str(page))
+        rightly.report({"test": data}, calibrator=calibrator, out=page)
 
     return {"collect": collect, "fit": fit, "report": report}
 

@@ -11,7 +11,8 @@ import torch
 import rightly
 from benchmarks.paper.gathering import Labelled, MissingError, Notify, Places, Trial, gather_trials
 from benchmarks.paper.setups import Setup
-from rightly.evaluation.measurement import is_random, measure
+from rightly.evaluation.measurement import fit_method as fit_registered
+from rightly.evaluation.measurement import measure
 
 Row = dict[str, Any]
 SHARES = ("ece", "brier", "ks", "ks_released", "auroc", "accuracy", "mean_confidence")
@@ -72,8 +73,7 @@ class Analysis:
 
 def fit_method(method: str, data: Labelled, seed: int = 0) -> rightly.Calibrator:
     """A calibrator of the registry, fitted."""
-    arguments = {"seed": seed} if is_random(method) else {}
-    return rightly.calibrator(method, **arguments).fit(*data)
+    return fit_registered(method, *data, seed=seed)
 
 
 def measure_percent(calibrator: rightly.Calibrator, data: Labelled, metrics: Sequence[str]) -> Row:

@@ -38,7 +38,7 @@ def compute(context: Context) -> list[Table]:
                 "fit, s": fit,
                 "fit / softmax pass": fit / pass_over,
                 "score, µs a sample": 1e6 * score / len(test),
-                "learned numbers": sum(t.numel() for t in calibrator.learned().values()),
+                "learned numbers": sum(t.numel() for t in calibrator.stored().values()),
                 "forward passes an image": 1 + views,
             }
         )

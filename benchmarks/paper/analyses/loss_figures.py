@@ -6,15 +6,15 @@ import numpy as np
 from matplotlib.colors import BoundaryNorm
 
 from benchmarks.paper.analyses.landscape import Landscape
-from rightly.reporting.figures.style import GREY, VERMILION, axes, looks, styled
+from rightly.reporting.figures.style import GREY, VERMILION, line_styles, make_axes, use_style
 
 
 def draw_loss_surface(data: Landscape, ax: Any | None = None) -> Any:
     """A loss over temperature and probability of the true class; arrows show where it falls."""
     temperature, true_probability = data.temperature, data.true_probability
     loss, slope = data.loss, data.slope
-    with styled():
-        ax = axes(ax, height=2.6)
+    with use_style():
+        ax = make_axes(ax, height=2.6)
         # Levels by rank, because losses have a few very large values that would flatten the rest.
         levels = np.unique(np.quantile(loss, np.linspace(0, 1, 15)).round(3))
         norm = BoundaryNorm(levels, 256)
@@ -43,10 +43,10 @@ def draw_loss_surface(data: Landscape, ax: Any | None = None) -> Any:
 
 def draw_loss_curves(data: Landscape, ax: Any | None = None) -> Any:
     """A loss against temperature, a line a sample; a marker shows each one's least value."""
-    with styled():
-        ax = axes(ax, height=2.4)
+    with use_style():
+        ax = make_axes(ax, height=2.4)
         ax.axvline(1, color=GREY, linewidth=0.8, linestyle=(0, (2, 2)))
-        for p, row, look in zip(data.true_probability, data.loss, looks(), strict=False):
+        for p, row, look in zip(data.true_probability, data.loss, line_styles(), strict=False):
             least = int(row.argmin())
             # At the end of the range the loss still falls: that is no minimum to mark.
             inside = [least] if 0 < least < len(row) - 1 else []

@@ -75,7 +75,7 @@ def measure_seed(name: str, calibration: Labelled, shifted: Labelled, seed: int)
     """Temperatures and metrics of one seed of the released recipe."""
     calibrator = fit_method("ca_views_released", calibration, seed)
     temperature = calibrator.temperature(calibration[0])
-    untrained = rightly.calibrator("ca_views_released", released_epochs=0, seed=seed)
+    untrained = rightly.calibrator("ca_views_released", epochs=0, seed=seed)
     start = untrained.fit(*calibration).temperature(calibration[0])
     return {
         "classifier": name,
