@@ -75,20 +75,26 @@ def write_images(folder: Path) -> None:
             Image.fromarray(pixels).save(folder / f"class{k}" / f"{i}.png")
 
 
+def read_images(folder: Path) -> list[tuple[Image.Image, int]]:
+    """Images and labels in memory, as a data set of one's own would yield them."""
+    files = sorted(folder.glob("*/*.png"))
+    return [(Image.open(file).copy(), int(file.parent.name[len("class") :])) for file in files]
+
+
 def list_steps(folder: Path) -> dict[str, Callable[[], object]]:
     """Collect, fit and report from Python, each on what the one before returned."""
     results: dict[str, Any] = {}
     preds, page = folder / "preds", folder / "report.html"
 
     def collect() -> None:
-        results["data"] = rightly.collect(build_model(), folder / "images", out=preds)
+        results["data"] = rightly.collect(build_model(), read_images(folder / "images"))
 
     def fit() -> None:
         results["calibrator"] = rightly.fit("rightly", *results["data"])
 
     def report() -> None:
         data, calibrator = results["data"], results["calibrator"]
-        rightly.report({"test": data}, calibrator=calibrator, out=page)
+        results["page"] = rightly.report({"test": data}, calibrator=calibrator).html
 
     return {"collect": collect, "fit": fit, "report": report}
 
