@@ -190,7 +190,7 @@ class Calibrator(nn.Module, ABC):
                 )
         self.to(predictions.logits.device)
 
-    def _check_inputs(self, predictions: Predictions) -> None:
+    def _check_inputs(self, predictions: object) -> None:
         if not isinstance(predictions, Predictions):
             raise TypeError(
                 f"predictions must be a rightly.Predictions, got {type(predictions).__name__}: "

@@ -140,3 +140,17 @@ def test_threads_and_gradients_are_as_before_afterwards():
     with single_threaded():
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == threads
+
+
+def test_the_winner_is_trained_on_with_all_rows_at_its_decay_for_that_many():
+    x, y = make_line()
+    correct = torch.arange(400) % 2 == 0
+    layers = fit_network(
+        x, correct, lambda rows: lambda output: (output - y[rows]).square().mean(), (), 0, (0.3,)
+    )
+    train, _ = split_rows(correct, seed=0)
+    decay = 0.3 * y[train].square().mean() * len(train) / 400
+    centred = x - x.mean(0)
+    gram = centred.T @ centred / 400 + decay * torch.eye(2).double()
+    expected = torch.linalg.solve(gram, centred.T @ (y - y.mean()) / 400)
+    torch.testing.assert_close(layers[0][0].squeeze(-1), expected, atol=1e-3, rtol=0)

@@ -77,3 +77,16 @@ def test_scaled_softmax_and_top_probability_are_torchs_softmax():
     expected = (logits * inverse[:, None]).softmax(-1)
     torch.testing.assert_close(scaled_softmax(logits, inverse), expected)
     torch.testing.assert_close(top_probability(logits, inverse), expected.amax(-1))
+
+
+def test_a_graph_being_traced_computes_the_same(monkeypatch):
+    logits = draw(300, 10, 3, 0)
+    confidence = torch.linspace(0.05, 0.9999, 300).double()
+    classes = logits.argmax(-1)
+    inverse = inverse_temperature_for(logits, confidence)
+    rows = keep_class(scaled_softmax(logits, inverse), classes)
+    monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
+    traced = inverse_temperature_for(logits, confidence)
+    torch.testing.assert_close(traced, inverse, rtol=1e-9, atol=0)
+    torch.testing.assert_close(keep_class(scaled_softmax(logits, traced), classes), rows)
+    assert keep_class(torch.full((2, 3), 1 / 3), torch.tensor([1, 2])).argmax(-1).tolist() == [1, 2]
