@@ -84,7 +84,6 @@ def read_images(folder: Path) -> list[tuple[Image.Image, int]]:
 def list_steps(folder: Path) -> dict[str, Callable[[], object]]:
     """Collect, fit and report from Python, each on what the one before returned."""
     results: dict[str, Any] = {}
-    preds, page = folder / "preds", folder / "report.html"
 
     def collect() -> None:
         results["data"] = rightly.collect(build_model(), read_images(folder / "images"))

@@ -5,7 +5,7 @@ from typing import Any
 
 from rightly.calibrators import Calibrator, Cascade, FittedCalibrator, calibrator
 from rightly.decisions.thresholds import check_share, operating_point, threshold_for_accuracy
-from rightly.evaluation.measurement import TABLE_METRICS, fit_uncalibrated, measure
+from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.evaluation.view_cost import select_views_for_budget
 from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
@@ -56,14 +56,13 @@ def _record(
     rows = predictions.unshifted()
     unshifted, truth = predictions[rows], check_labels(labels, predictions)[rows]
     correct = (fitted.classes(unshifted) == truth).cpu().numpy()
-    baseline = fit_uncalibrated(unshifted, truth)
     record: dict[str, Any] = {
         "classifier": None if source is None else dict(source),
         "calibration": {
             "samples": len(unshifted),
             "shifted_samples": int((~rows).sum()) if fitted.uses_shifted_rows else 0,
             "accuracy": float(correct.mean()),
-            "before": _replace_nan(measure(baseline, unshifted, truth, TABLE_METRICS)),
+            "before": _replace_nan(measure(None, unshifted, truth, TABLE_METRICS)),
             "after": _replace_nan(measure(fitted, unshifted, truth, TABLE_METRICS)),
             "measured_on": "the calibration samples themselves",
         },

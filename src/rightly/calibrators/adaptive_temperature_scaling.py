@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from rightly.calibrators.families import TemperatureCalibrator
+from rightly.calibrators.solvers.execution import deterministic
 from rightly.calibrators.solvers.mlp import (
     Layer,
     compute_centre_scale,
@@ -25,7 +26,7 @@ from rightly.calibrators.solvers.mlp import (
     run,
     unpack,
 )
-from rightly.calibrators.solvers.optimise import deterministic, minimise_adam, split_rows
+from rightly.calibrators.solvers.optimise import minimise_adam, split_rows
 from rightly.calibrators.solvers.temperature import nll_inverse_temperature
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Features, Labels, PerSample

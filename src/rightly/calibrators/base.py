@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from rightly.calibrators import serialization
-from rightly.calibrators.solvers.optimise import single_threaded
+from rightly.calibrators.solvers.execution import single_threaded
 from rightly.calibrators.solvers.temperature import (
     inverse_temperature_for,
     keep_class,

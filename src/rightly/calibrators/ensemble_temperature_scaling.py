@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from rightly.calibrators.families import VectorCalibrator
-from rightly.calibrators.solvers.chunking import iterate_chunks
+from rightly.calibrators.solvers.execution import iterate_chunks
 from rightly.calibrators.solvers.temperature import fit_inverse_temperature
 from rightly.losses import squared_error
 from rightly.predictions import Predictions

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from rightly.calibrators.solvers.chunking import iterate_chunks
+from rightly.calibrators.solvers.execution import iterate_chunks
 from rightly.predictions import Predictions
 from rightly.registry import Registry
 from rightly.tensor_shapes import Features, Labels, Logits, PerSample

@@ -6,7 +6,7 @@ from typing import final
 import torch
 
 from rightly.calibrators.base import Calibrated, Calibrator
-from rightly.calibrators.solvers.chunking import iterate_chunks
+from rightly.calibrators.solvers.execution import iterate_chunks
 from rightly.calibrators.solvers.temperature import (
     inverse_temperature_for,
     scaled_softmax,

@@ -14,7 +14,7 @@ from scipy.optimize import isotonic_regression
 from torch import Tensor
 
 from rightly.calibrators.families import VectorCalibrator
-from rightly.calibrators.solvers.chunking import iterate_chunks
+from rightly.calibrators.solvers.execution import iterate_chunks
 from rightly.calibrators.solvers.piecewise import interpolate
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, Logits

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from rightly.calibrators.base import Calibrator
-from rightly.calibrators.solvers.chunking import iterate_blocks
+from rightly.calibrators.solvers.execution import iterate_blocks
 from rightly.calibrators.solvers.piecewise import count_below
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Features, Labels, PerSample, Reference

@@ -14,6 +14,7 @@ from torch import Tensor
 from rightly import losses
 from rightly.calibrators.evidence import EVIDENCE
 from rightly.calibrators.families import TemperatureCalibrator
+from rightly.calibrators.solvers.execution import deterministic
 from rightly.calibrators.solvers.mlp import (
     compute_centre_scale,
     draw_layers,
@@ -22,7 +23,7 @@ from rightly.calibrators.solvers.mlp import (
     run,
     unpack,
 )
-from rightly.calibrators.solvers.optimise import deterministic, fit_network, minimise_adam
+from rightly.calibrators.solvers.optimise import fit_network, minimise_adam
 from rightly.calibrators.solvers.scaled_scores import CalibrationData
 from rightly.calibrators.solvers.temperature import approximate_inverse_temperature
 from rightly.predictions import Predictions

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from rightly.calibrators.base import Calibrator
+from rightly.calibrators.solvers.execution import deterministic
 from rightly.calibrators.solvers.mlp import (
     compute_centre_scale,
     draw_layers,
@@ -21,7 +22,7 @@ from rightly.calibrators.solvers.mlp import (
     run,
     unpack,
 )
-from rightly.calibrators.solvers.optimise import deterministic, minimise_adam, split_rows
+from rightly.calibrators.solvers.optimise import minimise_adam, split_rows
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, PerSample
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rightly.classifiers.classifier import Classifier as Classifier
+    from rightly.classifiers.classifier import open_model as open_model
     from rightly.classifiers.preprocessing import Preprocessing as Preprocessing
-    from rightly.classifiers.registry import open_model as open_model
     from rightly.classifiers.sources import MODEL_SPECS as MODEL_SPECS
 
 _HOMES = {
     "Classifier": "classifier",
     "Preprocessing": "preprocessing",
-    "open_model": "registry",
+    "open_model": "classifier",
     "MODEL_SPECS": "sources",
 }
 

@@ -2,10 +2,11 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple, final
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -181,3 +182,46 @@ def _digest_weights(module: nn.Module) -> str:
         values = tensor.detach().cpu().contiguous().flatten()
         digest.update(values.view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
+
+
+def extract_logits(output: Any, wanted: str | int | None) -> Any:
+    """The logits inside what a classifier returned: itself, `.logits`, ["logits"] or the first."""
+    if wanted is not None:
+        part = get_part(output, wanted)
+        if part is None:
+            raise ValueError(f"output must name a part of what the model gives, got {wanted!r}")
+        return part
+    if isinstance(output, (Tensor, np.ndarray)):
+        return output
+    named = get_part(output, "logits")
+    if named is not None:
+        return named
+    if isinstance(output, Mapping):
+        others = [key for key in output if key != "features"]
+        if len(others) == 1:
+            return output[others[0]]
+        raise ValueError(
+            f"the model gives {list(output)}: choose the logits among them with output="
+        )
+    if isinstance(output, (tuple, list)) and output:
+        return output[0]
+    return output
+
+
+def get_part(output: Any, key: str | int) -> Any:
+    if isinstance(output, Mapping):
+        return output.get(key)
+    if isinstance(key, int):
+        return output[key] if isinstance(output, (tuple, list)) and key < len(output) else None
+    return None if isinstance(output, (Tensor, np.ndarray)) else getattr(output, key, None)
+
+
+def to_tensor(value: Any, name: str) -> Tensor:
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value)
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{name} must return logits: a tensor, an object with .logits, a dictionary with "
+            f"'logits' or a tuple that begins with them, got {type(value).__name__}"
+        )
+    return value

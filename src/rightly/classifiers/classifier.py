@@ -1,18 +1,52 @@
-"""A classifier as the rest of the library sees it: images in [0, 1] in, logits out."""
+"""A classifier as the rest of the library sees it: images in [0, 1] in, logits out.
 
-from collections.abc import Iterator, Mapping
+`open_model` makes one from a spec such as "timm:resnet50", an nn.Module or a function. A new source
+is a function and a line in SPECS or FILES.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, final
 
-import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from rightly.classifiers.backends import Backend, BackendOutput
+from rightly.classifiers.backends import (
+    Backend,
+    BackendOutput,
+    FunctionBackend,
+    ModuleBackend,
+    extract_logits,
+    get_part,
+    pick_device,
+    qualify_name,
+    to_tensor,
+)
+from rightly.classifiers.exported import ProgramBackend, SessionBackend
 from rightly.classifiers.preprocessing import Preprocessing
+from rightly.classifiers.sources import (
+    MODEL_SPECS,
+    LoadedModel,
+    load_hugging_face_model,
+    load_python_model,
+    load_timm_model,
+    load_torchvision_model,
+)
+from rightly.registry import did_you_mean
 from rightly.tensor_shapes import Features, Logits
 from rightly.transforms.image_tensors import Images
+
+SPECS: Mapping[str, Callable[[str, bool], LoadedModel]] = {
+    "timm": load_timm_model,
+    "hf": load_hugging_face_model,
+    "torchvision": load_torchvision_model,
+    "py": load_python_model,
+}
+FILES: Mapping[str, Callable[[str, str | torch.device], Backend]] = {
+    "onnx": SessionBackend,
+    "pt2": ProgramBackend,
+}
 
 
 @final
@@ -89,7 +123,7 @@ class Classifier:
     def _check_output(
         self, result: BackendOutput, n: int, features: bool
     ) -> tuple[Logits, Features | None]:
-        logits = _to_tensor(extract_logits(result.output, self.output), self.name)
+        logits = to_tensor(extract_logits(result.output, self.output), self.name)
         if logits.ndim != 2 or len(logits) != n or not logits.is_floating_point():
             raise ValueError(
                 f"{self.name} must give float logits of shape ({n}, classes) for {n} images, got "
@@ -107,9 +141,9 @@ class Classifier:
         return logits.float(), self._extract_features(result, n).float() if features else None
 
     def _extract_features(self, result: BackendOutput, n: int) -> Tensor:
-        own = _get_part(result.output, "features")
+        own = get_part(result.output, "features")
         if own is not None:
-            rows = _to_tensor(own, self.name)
+            rows = to_tensor(own, self.name)
         elif result.features is None or result.head_width != self.class_count:
             reason = (
                 "no nn.Linear ran in it"
@@ -128,44 +162,73 @@ class Classifier:
         return rows.flatten(1)
 
 
-def extract_logits(output: Any, wanted: str | int | None) -> Any:
-    """The logits inside what a classifier returned: itself, `.logits`, ["logits"] or the first."""
-    if wanted is not None:
-        part = _get_part(output, wanted)
-        if part is None:
-            raise ValueError(f"output must name a part of what the model gives, got {wanted!r}")
-        return part
-    if isinstance(output, (Tensor, np.ndarray)):
-        return output
-    named = _get_part(output, "logits")
-    if named is not None:
-        return named
-    if isinstance(output, Mapping):
-        others = [key for key in output if key != "features"]
-        if len(others) == 1:
-            return output[others[0]]
+def open_model(
+    model: str | nn.Module | Classifier | Callable[..., Any],
+    *,
+    device: str | torch.device = "auto",
+    preprocessing: Preprocessing | None = None,
+    features: bool = False,
+    output: str | int | None = None,
+) -> Classifier:
+    """The classifier that a spec names, or that a module or function from images to logits is.
+
+    Preprocessing comes from the model's own config where it has one; otherwise images reach it in
+    [0, 1] unless `preprocessing` says more. `output` chooses the logits among several outputs.
+    With `features`, a file that cannot give them is refused at once, others at the first batch.
+    """
+    if isinstance(model, str):
+        classifier = _open_spec(model, device, preprocessing, output)
+    else:
+        classifier = _open_object(LoadedModel(model), "", device, preprocessing, output)
+    if features and not classifier.backend.gives_features:
         raise ValueError(
-            f"the model gives {list(output)}: choose the logits among them with output="
+            f"features of {classifier.name} cannot be had, because its graph has no output called "
+            "'features': leave features out, or export the graph with one"
         )
-    if isinstance(output, (tuple, list)) and output:
-        return output[0]
-    return output
+    return classifier
 
 
-def _get_part(output: Any, key: str | int) -> Any:
-    if isinstance(output, Mapping):
-        return output.get(key)
-    if isinstance(key, int):
-        return output[key] if isinstance(output, (tuple, list)) and key < len(output) else None
-    return None if isinstance(output, (Tensor, np.ndarray)) else getattr(output, key, None)
+def _open_spec(
+    spec: str,
+    device: str | torch.device,
+    preprocessing: Preprocessing | None,
+    output: str | int | None,
+) -> Classifier:
+    kind, _, rest = spec.partition(":")
+    if kind in FILES and rest:
+        return Classifier(FILES[kind](rest, device), spec, preprocessing, None, output)
+    if kind in SPECS and rest:
+        loaded = SPECS[kind](rest, preprocessing is None)
+        return _open_object(loaded, spec, device, preprocessing, output)
+    hint = "" if kind in (*SPECS, *FILES) else did_you_mean(kind, [*SPECS, *FILES])
+    raise ValueError(f"model must be one of {MODEL_SPECS}, got {spec!r}{hint}")
 
 
-def _to_tensor(value: Any, name: str) -> Tensor:
-    if isinstance(value, np.ndarray):
-        return torch.from_numpy(value)
-    if not isinstance(value, Tensor):
+def _open_object(
+    loaded: LoadedModel,
+    name: str,
+    device: str | torch.device,
+    preprocessing: Preprocessing | None,
+    output: str | int | None,
+) -> Classifier:
+    model = loaded.model
+    backend: Backend
+    if isinstance(model, Classifier):
+        if device != "auto" or preprocessing is not None or output is not None:
+            raise ValueError(
+                "device, preprocessing and output must be left out for a Classifier that is "
+                "already open: give them when it is opened"
+            )
+        return model
+    if isinstance(model, nn.Module):
+        backend = ModuleBackend(model, pick_device(device, model))
+    elif callable(model):
+        # A function does not say where it wants its images: on the CPU, unless `device` does.
+        backend = FunctionBackend(model, pick_device("cpu" if device == "auto" else device))
+    else:
         raise TypeError(
-            f"{name} must return logits: a tensor, an object with .logits, a dictionary with "
-            f"'logits' or a tuple that begins with them, got {type(value).__name__}"
+            f"model must be {MODEL_SPECS}, an nn.Module or a function from images to logits, "
+            f"got {type(model).__name__}"
         )
-    return value
+    wanted = preprocessing or loaded.preprocessing
+    return Classifier(backend, name or qualify_name(model), wanted, loaded.class_names, output)

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rightly.datasets.decoding import UnreadableImage as UnreadableImage
     from rightly.datasets.image_dataset import ImageDataset as ImageDataset
+    from rightly.datasets.image_dataset import open_images as open_images
     from rightly.datasets.registry import LAYOUTS as LAYOUTS
     from rightly.datasets.registry import Layout as Layout
-    from rightly.datasets.registry import open_images as open_images
 
 _HOMES = {
     "UnreadableImage": "decoding",
     "ImageDataset": "image_dataset",
     "LAYOUTS": "registry",
     "Layout": "registry",
-    "open_images": "registry",
+    "open_images": "image_dataset",
 }
 
 

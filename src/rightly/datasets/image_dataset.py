@@ -1,11 +1,17 @@
-"""A data set as collection sees it: names, labels, and images decoded one at a time."""
+"""A data set as collection sees it: names, labels, and images decoded one at a time.
+
+`open_images` makes one from a folder, a torch Dataset or a Hugging Face one.
+"""
 
 import hashlib
+import inspect
 import json
+import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol, final, runtime_checkable
 
 import torch
@@ -125,3 +131,51 @@ def abbreviate(items: Sequence[object]) -> str:
     """The first three of many, for an error message."""
     shown = ", ".join(str(item) for item in items[:3])
     return shown if len(items) <= 3 else f"{shown} and {len(items) - 3} more"
+
+
+def open_images(
+    source: Any,
+    *,
+    layout: str = "auto",
+    labels: str | os.PathLike[str] | Sequence[int] | None = None,
+    class_names: Sequence[str] | None = None,
+    split: str | None = None,
+    severity: int | None = None,
+) -> ImageDataset:
+    """The images of a folder in one of the LAYOUTS, of a torch Dataset or of a Hugging Face one.
+
+    `layout="auto"` decides by marks that only one layout has, and asks where there are none.
+    """
+    # Openers are loaded here, because they all build on this module.
+    all_options: dict[str, Any] = {
+        "labels": labels,
+        "class_names": class_names,
+        "split": split,
+        "severity": severity,
+    }
+    options = {name: value for name, value in all_options.items() if value is not None}
+    if isinstance(source, (str, os.PathLike)):
+        from rightly.datasets.registry import open_folder
+
+        return open_folder(Path(source), layout, options)
+    if layout != "auto":
+        raise ValueError(f"layout is for folders: leave it out for a {type(source).__name__}")
+    from rightly.datasets import adapters
+
+    if adapters.is_hugging_face(source):
+        return call_opener(adapters.open_hugging_face, source, options, "a Hugging Face data set")
+    return call_opener(adapters.open_torch_dataset, source, options, "a torch Dataset")
+
+
+def call_opener(
+    opener: Callable[..., ImageDataset], source: Any, options: Mapping[str, Any], kind: str
+) -> ImageDataset:
+    """Opens with the options given; those that the opener does not take are refused."""
+    accepted = list(inspect.signature(opener).parameters)[1:]
+    unused = [name for name in options if name not in accepted]
+    if unused:
+        raise ValueError(
+            f"{', '.join(unused)} has no meaning for {kind}, which takes "
+            f"{', '.join(accepted) or 'nothing else'}: leave it out"
+        )
+    return opener(source, **options)

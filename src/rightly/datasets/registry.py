@@ -1,19 +1,18 @@
-"""Layouts of image data sets on disk, and `open_images`, which opens any source of images.
+"""Layouts of image data sets on disk.
 
 A new layout is an opener, a test that recognises it, and one record in LAYOUTS.
 """
 
-import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rightly.datasets import adapters, cifar, imagenet, iwildcam, objectnet
+from rightly.datasets import cifar, imagenet, iwildcam, objectnet
 from rightly.datasets.class_folders import SUFFIXES, list_folders, open_folders
 from rightly.datasets.csv_folder import open_flat
-from rightly.datasets.image_dataset import ImageDataset, abbreviate
+from rightly.datasets.image_dataset import ImageDataset, abbreviate, call_opener
 from rightly.registry import Registry, did_you_mean
 
 SPLIT_NAMES = frozenset({"train", "training", "val", "valid", "validation", "test"})
@@ -147,35 +146,6 @@ LAYOUTS: Registry[Layout] = Registry(
 )
 
 
-def open_images(
-    source: Any,
-    *,
-    layout: str = "auto",
-    labels: str | os.PathLike[str] | Sequence[int] | None = None,
-    class_names: Sequence[str] | None = None,
-    split: str | None = None,
-    severity: int | None = None,
-) -> ImageDataset:
-    """The images of a folder in one of the LAYOUTS, of a torch Dataset or of a Hugging Face one.
-
-    `layout="auto"` decides by marks that only one layout has, and asks where there are none.
-    """
-    all_options: dict[str, Any] = {
-        "labels": labels,
-        "class_names": class_names,
-        "split": split,
-        "severity": severity,
-    }
-    options = {name: value for name, value in all_options.items() if value is not None}
-    if isinstance(source, (str, os.PathLike)):
-        return _open_folder(Path(source), layout, options)
-    if layout != "auto":
-        raise ValueError(f"layout is for folders: leave it out for a {type(source).__name__}")
-    if adapters.is_hugging_face(source):
-        return _call(adapters.open_hugging_face, source, options, "a Hugging Face data set")
-    return _call(adapters.open_torch_dataset, source, options, "a torch Dataset")
-
-
 def recognise_layout(root: Path) -> str:
     """The layout of a folder, where marks that only one layout has settle it."""
     matches = [name for name, layout in LAYOUTS.items() if layout.recognise(root)]
@@ -190,7 +160,8 @@ def recognise_layout(root: Path) -> str:
     )
 
 
-def _open_folder(root: Path, layout: str, options: Mapping[str, Any]) -> ImageDataset:
+def open_folder(root: Path, layout: str, options: Mapping[str, Any]) -> ImageDataset:
+    """The images of a folder, in a layout that is given or recognised."""
     if layout != "auto" and layout not in LAYOUTS:
         raise ValueError(
             f"layout must be 'auto' or one of\n{_list_layouts()}\ngot {layout!r}"
@@ -206,25 +177,11 @@ def _open_folder(root: Path, layout: str, options: Mapping[str, Any]) -> ImageDa
             # Only a flat folder has a table of labels, whatever else it looks like.
             layout = "flat" if "labels" in options else recognise_layout(root)
             where = LAYOUTS[layout].where
-        return _call(LAYOUTS[layout].open, root, options, f"layout {layout!r}")
+        return call_opener(LAYOUTS[layout].open, root, options, f"layout {layout!r}")
     except FileNotFoundError as error:
         if not where:
             raise
         raise FileNotFoundError(f"{error}: download {layout} from {where}") from error
-
-
-def _call(
-    opener: Callable[..., ImageDataset], source: Any, options: Mapping[str, Any], kind: str
-) -> ImageDataset:
-    """Opens with the options given; those that the opener does not take are refused."""
-    accepted = list(inspect.signature(opener).parameters)[1:]
-    unused = [name for name in options if name not in accepted]
-    if unused:
-        raise ValueError(
-            f"{', '.join(unused)} has no meaning for {kind}, which takes "
-            f"{', '.join(accepted) or 'nothing else'}: leave it out"
-        )
-    return opener(source, **options)
 
 
 def _list_layouts() -> str:

@@ -12,7 +12,7 @@ from rightly.deployment.metadata import CALIBRATOR_FILE, read_config
 from rightly.deployment.provenance import check_described, describe_calibrator
 from rightly.deployment.runtime import SUFFIXES, open_exported
 from rightly.evaluation.data_sets import DataSet, load_data_set, split_by_shift
-from rightly.evaluation.measurement import TABLE_METRICS, fit_uncalibrated, measure
+from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.predictions import Predictions
 from rightly.shapes import AnyArray
 
@@ -83,7 +83,7 @@ def measure_rows(fitted: FittedCalibrator, name: str, data: DataSet) -> list[Car
                 title,
                 len(test),
                 float(correct.double().mean()),
-                _measure(fit_uncalibrated(test, truth), test, truth),
+                _measure(None, test, truth),
                 _measure(fitted, test, truth),
                 None if point is None else point.coverage,
                 None if point is None or not point.accepted else point.accuracy,
@@ -93,7 +93,7 @@ def measure_rows(fitted: FittedCalibrator, name: str, data: DataSet) -> list[Car
 
 
 def _measure(
-    fitted: AnyCalibrator, predictions: Predictions, labels: AnyArray
+    fitted: AnyCalibrator | None, predictions: Predictions, labels: AnyArray
 ) -> dict[str, float | None]:
     """The metrics of the table; None for nan, which neither JSON nor the Hub knows."""
     values = measure(fitted, predictions, labels, TABLE_METRICS)

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 from rightly.calibrators import Cascade, FittedCalibrator
 from rightly.classifiers import Preprocessing
-from rightly.classifiers.backends import record_last_linear
-from rightly.classifiers.classifier import extract_logits
+from rightly.classifiers.backends import extract_logits, record_last_linear
 from rightly.deployment.outputs import Outputs
 from rightly.predictions import Predictions
 from rightly.transforms.image_tensors import Images

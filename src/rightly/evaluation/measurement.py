@@ -33,28 +33,38 @@ def resolve_metrics(metrics: str | Iterable[str] | None) -> list[str]:
 
 
 def measure(
-    calibrator: AnyCalibrator,
+    calibrator: AnyCalibrator | None,
     predictions: Predictions,
     labels: AnyArray,
     metrics: str | Sequence[str] | None = None,
 ) -> dict[str, float]:
-    """The chosen metrics, or all, of a fitted calibrator on one test set."""
+    """The chosen metrics, or all, on one test set; of no calibrator, the classifier's own."""
     names = resolve_metrics(metrics)
     return compute_values(compute_outcomes(calibrator, predictions, labels, names), names)
 
 
 def compute_outcomes(
-    calibrator: AnyCalibrator, predictions: Predictions, labels: AnyArray, metrics: Sequence[str]
+    calibrator: AnyCalibrator | None,
+    predictions: Predictions,
+    labels: AnyArray,
+    metrics: Sequence[str],
 ) -> Outcomes:
-    """Confidence and correctness on one test set; probabilities only if a metric reads them."""
+    """Confidence and correctness on one test set; probabilities only if a metric reads them.
+
+    Without a calibrator, those of the classifier itself.
+    """
     truth = check_labels(labels, predictions)
-    probabilities = None
-    if any(METRICS.find(name).inputs == "probabilities" for name in metrics):
-        probabilities = calibrator.probabilities(predictions).double().cpu().numpy()
+    reads_all = any(METRICS.find(name).inputs == "probabilities" for name in metrics)
+    if calibrator is None:
+        classes, confidence = predictions.classes, predictions.confidence
+        probabilities = predictions.logits.double().softmax(-1) if reads_all else None
+    else:
+        classes, confidence = calibrator.classes(predictions), calibrator.confidence(predictions)
+        probabilities = calibrator.probabilities(predictions).double() if reads_all else None
     return Outcomes(
-        calibrator.confidence(predictions).cpu().numpy(),
-        (calibrator.classes(predictions) == truth).cpu().numpy(),
-        probabilities,
+        confidence.cpu().numpy(),
+        (classes == truth).cpu().numpy(),
+        None if probabilities is None else probabilities.cpu().numpy(),
         truth.cpu().numpy(),
     )
 
@@ -186,7 +196,7 @@ def measure_before_and_after(
 ) -> BeforeAfter:
     """The chosen metrics, or all, without and with calibration, and how they change."""
     names = resolve_metrics(metrics)
-    pair = {"before": fit_uncalibrated(predictions, labels), "after": calibrator}
+    pair: dict[str, AnyCalibrator | None] = {"before": None, "after": calibrator}
     outcomes = {
         name: compute_outcomes(one, predictions, labels, names) for name, one in pair.items()
     }

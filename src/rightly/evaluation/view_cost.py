@@ -8,7 +8,7 @@ import torch
 
 from rightly.calibrators import calibrator, first_of
 from rightly.calibrators.cascade import FULL_BAND, Band, HeldOut, cross_fit, select_band
-from rightly.calibrators.solvers.optimise import single_threaded
+from rightly.calibrators.solvers.execution import single_threaded
 from rightly.evaluation.view_selection import select_views
 from rightly.metrics import METRICS
 from rightly.predictions import Predictions, check_labels

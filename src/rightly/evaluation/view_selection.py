@@ -13,7 +13,7 @@ import torch
 
 from rightly.calibrators.correctness_logistic.settings import SETTINGS
 from rightly.calibrators.evidence import ViewLogOdds, view_log_odds
-from rightly.calibrators.solvers.optimise import single_threaded
+from rightly.calibrators.solvers.execution import single_threaded
 from rightly.calibrators.solvers.ridge_logistic import Rows, fit_platt, fit_ridge_logistic
 from rightly.calibrators.solvers.temperature import nll_inverse_temperature
 from rightly.predictions import Predictions, check_labels

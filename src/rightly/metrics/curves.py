@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from rightly.metrics import binning, kernel_smoothing
+from rightly.metrics import binning
 from rightly.metrics.bootstrap import LEVEL, draw_resamples
 from rightly.metrics.replicates import Outcomes, Replicates, sum_by_bin
 from rightly.metrics.validation import check_confidence
@@ -69,18 +69,17 @@ def smooth_reliability(
     """
     c, a = check_confidence(confidence, correct)
     outcomes = Outcomes(c, a)
-    cells = kernel_smoothing.CELLS
-    ends = kernel_smoothing.cell_ends(outcomes.levels)
+    cells = binning.CELLS
+    ends = binning.cell_ends(outcomes.levels)
     once = Replicates(outcomes, np.ones((1, len(c)), dtype=np.uint8))
     excess = sum_by_bin(once.excess, ends) / once.units[:, None]
-    width = np.clip(kernel_smoothing.fixed_point_bandwidth(excess), *WIDTHS)
+    width = np.clip(binning.fixed_point_bandwidth(excess), *WIDTHS)
 
     def smooth(w: Replicates) -> tuple[np.ndarray, np.ndarray]:
         """Samples in each cell, and their accuracy."""
         widths = np.repeat(width, len(w.counts))
         weight, right = (
-            kernel_smoothing.smooth(1.0 * sum_by_bin(sums, ends), widths)
-            for sums in (w.weight, w.right)
+            binning.smooth(1.0 * sum_by_bin(sums, ends), widths) for sums in (w.weight, w.right)
         )
         return weight, np.clip(right / np.maximum(weight, 1e-12), 0, 1)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from rightly.metrics import binning, kernel_smoothing
+from rightly.metrics import binning
 from rightly.metrics.replicates import Inputs, Replicates, Values
 from rightly.metrics.validation import check_bins, check_confidence, check_probabilities
 from rightly.shapes import AnyArray, Confidence, Correct, Probabilities, TrueClasses
@@ -170,11 +170,11 @@ def classwise_ece(
 def smooth_ece(confidence: Confidence, correct: Correct) -> float:
     """ECE smoothed at the width that equals its own value (Blasiok & Nakkiran, 2023)."""
     excess = np.bincount(
-        kernel_smoothing.assign_cells(confidence),
+        binning.assign_cells(confidence),
         weights=confidence - correct,
-        minlength=kernel_smoothing.CELLS,
+        minlength=binning.CELLS,
     )
-    return kernel_smoothing.fixed_point_bandwidth(excess[None] / len(correct))[0]
+    return binning.fixed_point_bandwidth(excess[None] / len(correct))[0]
 
 
 @_validate_confidence

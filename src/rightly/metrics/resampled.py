@@ -5,7 +5,7 @@ With all weights 1 each function here gives what its namesake in `definitions` g
 
 import numpy as np
 
-from rightly.metrics import binning, kernel_smoothing
+from rightly.metrics import binning
 from rightly.metrics.replicates import Replicates, Values, bin_ends, sum_by_bin, sum_by_level
 
 
@@ -75,8 +75,8 @@ def classwise_ece(w: Replicates) -> Values:
 
 
 def smooth_ece(w: Replicates) -> Values:
-    excess = sum_by_bin(w.excess, kernel_smoothing.cell_ends(w.outcomes.levels))
-    return kernel_smoothing.fixed_point_bandwidth(excess / w.units[:, None])
+    excess = sum_by_bin(w.excess, binning.cell_ends(w.outcomes.levels))
+    return binning.fixed_point_bandwidth(excess / w.units[:, None])
 
 
 def aurc(w: Replicates) -> Values:

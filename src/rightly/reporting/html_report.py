@@ -1,11 +1,15 @@
 """The report: from calibrators and test sets to one HTML page."""
 
+import hashlib
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from rightly.atomic_write import write_atomically
 from rightly.calibrators import CALIBRATORS, FittedCalibrator
@@ -15,9 +19,17 @@ from rightly.evaluation.method_selection import resolve_methods
 from rightly.evaluation.results import Bootstrap, Result, unique
 from rightly.reporting.comparison import Comparison
 from rightly.reporting.evaluation_table import Evaluation, evaluate_sets, open_calibrator
-from rightly.reporting.html import study, summary
+from rightly.reporting.html import summary
 from rightly.reporting.html.page import render
-from rightly.reporting.html.study import Pictures, Provenance, Study
+from rightly.reporting.html.study import (
+    UNSHIFTED_PICTURES,
+    WORST,
+    Example,
+    Pictures,
+    Provenance,
+    Study,
+    StudySet,
+)
 from rightly.reporting.layout import Layout
 from rightly.reporting.result_table import ResultTable
 
@@ -118,10 +130,10 @@ def report(
         title=title,
         method=fitted.title,
         calibration_count=fitted.calibrator.sample_count or 0,
-        sets=study.build_sets(evaluation, pictures),
+        sets=build_sets(evaluation, pictures),
         metrics=measured,
         provenance=Provenance(
-            command, study.read_versions(), study.digest_files(sources), 0, resolved
+            command, read_versions(), digest_files(sources), 0, resolved
         ),
         comparison=() if comparison is None else comparison.results,
         reference=resolved.reference or "",
@@ -160,4 +172,64 @@ def _compare_with(
 def _note_pictures(evaluation: Evaluation, pictures: Pictures | None) -> tuple[str, ...]:
     sets = [test for test, _ in evaluation.tests.values()]
     is_shifted = any(test.shift is not None and bool(test.shift.any()) for test in sets)
-    return (study.UNSHIFTED_PICTURES,) if pictures is not None and is_shifted else ()
+    return (UNSHIFTED_PICTURES,) if pictures is not None and is_shifted else ()
+
+
+def build_sets(evaluation: Evaluation, pictures: Pictures | None = None) -> list[StudySet]:
+    """The arrays behind an evaluation, with its most confident mistakes."""
+    fitted = evaluation.calibrator
+    sets = []
+    for name, (test, truth) in evaluation.tests.items():
+        one = StudySet(
+            name,
+            test.confidence.cpu().numpy(),
+            fitted.confidence(test).cpu().numpy(),
+            fitted.classes(test).cpu().numpy(),
+            truth.cpu().numpy(),
+            (fitted.classes(test) == truth).cpu().numpy(),
+            evaluation.sets[name],
+        )
+        rows = find_worst_mistakes(one)
+        examples = [
+            Example(row) if pictures is None else pictures.find_example(name, row) for row in rows
+        ]
+        sets.append(replace(one, examples=examples))
+    return sets
+
+
+def find_worst_mistakes(one: StudySet, most: int = WORST) -> list[int]:
+    """Rows of the wrong predictions that stay most confident after calibration."""
+    wrong = np.flatnonzero(~one.correct)
+    return [int(i) for i in wrong[np.argsort(-one.after[wrong], kind="stable")][:most]]
+
+
+def read_versions() -> dict[str, str]:
+    """Of what computed the numbers."""
+    import torch
+
+    from rightly import __version__
+
+    return {
+        "rightly": __version__,
+        "Python": platform.python_version(),
+        "torch": torch.__version__,
+        "NumPy": np.__version__,
+    }
+
+
+def digest_files(sources: Iterable[Any]) -> dict[str, str]:
+    """SHA-256 of those data that are files or folders, by their paths."""
+    paths = [Path(source) for source in sources if isinstance(source, str | os.PathLike)]
+    return {str(path): digest_file(path) for path in paths}
+
+
+def digest_file(path: Path) -> str:
+    """SHA-256 of a file, or of all files of a folder with their names."""
+    digest = hashlib.sha256()
+    for file in [path] if path.is_file() else sorted(path.iterdir()):
+        if path.is_dir():
+            digest.update(file.name.encode())
+        with file.open("rb") as opened:
+            while block := opened.read(2**20):
+                digest.update(block)
+    return digest.hexdigest()

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from rightly.calibrators.correctness_logistic.random_features import RandomFeatures
 from rightly.calibrators.correctness_logistic.settings import SETTINGS, Settings
+from rightly.calibrators.correctness_logistic.two_stage_fit import RandomFeatures
 from rightly.calibrators.solvers.ridge_logistic import (
     Rows,
     fit_platt,

@@ -4,10 +4,13 @@ import pytest
 import torch
 
 from rightly import Predictions
-from rightly.calibrators.correctness_logistic.random_features import RandomFeatures
 from rightly.calibrators.correctness_logistic.samples import PSEUDO_SHIFTED, Samples
 from rightly.calibrators.correctness_logistic.settings import Settings
-from rightly.calibrators.correctness_logistic.two_stage_fit import TwoStageFit, ridge_factors
+from rightly.calibrators.correctness_logistic.two_stage_fit import (
+    RandomFeatures,
+    TwoStageFit,
+    ridge_factors,
+)
 from tests.calibrators.correctness_logistic.data import augmented, draw_noisy
 
 

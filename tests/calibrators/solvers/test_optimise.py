@@ -3,13 +3,12 @@
 import pytest
 import torch
 
+from rightly.calibrators.solvers.execution import deterministic, single_threaded
 from rightly.calibrators.solvers.mlp import draw_layers, run
 from rightly.calibrators.solvers.optimise import (
-    deterministic,
     fit_network,
     minimise_adam,
     minimise_lbfgs,
-    single_threaded,
     split_rows,
 )
 

@@ -49,7 +49,8 @@ def test_a_set_without_mistakes_or_with_one_class_is_drawn():
     n = 300
     same = np.zeros(n, dtype=np.int64)
     results = BeforeAfter(make_changes(), make_changes(), make_changes())
-    one = StudySet("all right", np.full(n, 0.99), np.full(n, 0.9), same, same, results)
+    right = np.ones(n, dtype=bool)
+    one = StudySet("all right", np.full(n, 0.99), np.full(n, 0.9), same, same, right, results)
     page = render(make_study(sets=[one]))
     assert "every prediction is right" in page and "nan" not in page
 

@@ -18,10 +18,13 @@ from rightly.reporting.html.study import (
     Provenance,
     Study,
     StudySet,
+    make_thumbnail,
+)
+from rightly.reporting.html.summary import name_class
+from rightly.reporting.html_report import (
     digest_file,
     digest_files,
     find_worst_mistakes,
-    make_thumbnail,
     read_versions,
 )
 from tests.predictions.shards import asked
@@ -40,7 +43,7 @@ def make_set(n=400, name="a", p=1.0, change=-0.05, seed=0):
     labels[right] = predicted[right]
     before = rng.uniform(0.4, 1, n)
     results = BeforeAfter(make_changes(), make_changes(), make_changes(change, p))
-    return StudySet(name, before, 0.9 * before, predicted, labels, results)
+    return StudySet(name, before, 0.9 * before, predicted, labels, predicted == labels, results)
 
 
 def make_study(**changes):
@@ -140,5 +143,5 @@ def test_versions_name_what_computed():
 
 
 def test_classes_have_names_or_numbers():
-    assert make_study().class_name(2) == "2"
-    assert make_study(class_names=("ant", "bee")).class_name(np.int64(1)) == "bee"
+    assert name_class(make_study(), 2) == "2"
+    assert name_class(make_study(class_names=("ant", "bee")), np.int64(1)) == "bee"

@@ -7,12 +7,15 @@ from torch import Tensor
 
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.correctness_logistic.neighbours import Neighbours
-from rightly.calibrators.correctness_logistic.random_features import RandomFeatures
 from rightly.calibrators.correctness_logistic.samples import Samples, compute_columns
 from rightly.calibrators.correctness_logistic.settings import SETTINGS
-from rightly.calibrators.correctness_logistic.two_stage_fit import TwoStageFit, ridge_factors
+from rightly.calibrators.correctness_logistic.two_stage_fit import (
+    RandomFeatures,
+    TwoStageFit,
+    ridge_factors,
+)
 from rightly.calibrators.evidence import correctness_evidence
-from rightly.calibrators.solvers.optimise import single_threaded
+from rightly.calibrators.solvers.execution import single_threaded
 from rightly.calibrators.solvers.ridge_logistic import Solution
 from rightly.calibrators.solvers.temperature import nll_inverse_temperature
 from rightly.predictions import Predictions

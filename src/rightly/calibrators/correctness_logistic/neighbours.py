@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from rightly.calibrators.correctness_logistic.settings import SETTINGS
-from rightly.calibrators.solvers.chunking import iterate_blocks
+from rightly.calibrators.solvers.execution import iterate_blocks
 from rightly.tensor_shapes import Features, Labels, PerSample, Reference
 
 

@@ -14,12 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rightly.calibrators.solvers.chunking import iterate_chunks
+from rightly.calibrators.solvers.execution import NEGLIGIBLE, exp_negligible, iterate_chunks
 from rightly.tensor_shapes import Labels, Logits, PerSample
 
 NODES_PER_OCTAVE = 2  # keeps the table's mean error in confidence below 1e-5
 OCTAVES_PER_EXP = 4  # each squaring doubles the rounding error, so start afresh this often
-NEGLIGIBLE = 1e-18  # beside a sum of at least 1; anything smaller would turn into slow subnormals
 
 
 @dataclass(frozen=True)
@@ -38,11 +37,6 @@ def top_two(logits: Logits) -> TopTwo:
     two = logits.topk(2)
     # topk may name another of several equal maxima than argmax; only the values are used of it.
     return TopTwo(two.values[:, 0], two.values[:, 1], logits.argmax(-1))
-
-
-def exp_negligible(exponents: Tensor) -> Tensor:
-    """exp in place, with what cannot matter beside a sum of at least 1 cut off."""
-    return exponents.clamp_min_(math.log(NEGLIGIBLE)).exp_()
 
 
 def log_sum_others(z: Tensor, leading: TopTwo, inverse: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,15 +4,14 @@ Both are repeatable to the bit: every draw comes from a seed, and they run on on
 sums over samples depend on how many threads share them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
 from torch import Tensor
 
+from rightly.calibrators.solvers.execution import deterministic
 from rightly.calibrators.solvers.mlp import Layer, draw_layers, parameters, run
 from rightly.tensor_shapes import Features, Labels, PerSampleBool
 
@@ -26,25 +25,6 @@ PATIENCE = 4  # checks without improvement
 DECAYS = (0.3, 0.1, 0.03)  # strengths tried, as shares of the loss at the start
 RESTARTS = 2
 SUBSAMPLE = 5000  # samples on which networks compete; the winner goes on with all of them
-
-
-@contextmanager
-def single_threaded() -> Iterator[None]:
-    """One thread inside, in torch and in SciPy's BLAS; as many as before afterwards."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1, user_api="blas"):
-            yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-@contextmanager
-def deterministic() -> Iterator[None]:
-    """Training that repeats to the bit: one thread, gradients on; both restored at the end."""
-    with single_threaded(), torch.enable_grad():
-        yield
 
 
 def split_rows(

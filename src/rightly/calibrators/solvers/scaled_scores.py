@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rightly.calibrators.solvers.chunking import iterate_chunks
+from rightly.calibrators.solvers.execution import iterate_chunks
 from rightly.calibrators.solvers.margin_table import (
     Table,
     TopTwo,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import torch
 from scipy.optimize import minimize_scalar
 
-from rightly.calibrators.solvers.chunking import iterate_chunks
-from rightly.calibrators.solvers.margin_table import exp_negligible, log_sum_others, top_two
+from rightly.calibrators.solvers.execution import exp_negligible, iterate_chunks
+from rightly.calibrators.solvers.margin_table import log_sum_others, top_two
 from rightly.calibrators.solvers.scaled_scores import CalibrationData
 from rightly.losses import Loss, cross_entropy
 from rightly.tensor_shapes import Labels, Logits, PerSample

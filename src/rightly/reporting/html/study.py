@@ -43,12 +43,9 @@ class StudySet:
     after: Confidence
     predicted: TrueClasses
     labels: TrueClasses
+    correct: Correct
     results: BeforeAfter
     examples: Sequence[Example] = ()
-
-    @property
-    def correct(self) -> Correct:
-        return self.predicted == self.labels
 
 
 @dataclass(frozen=True)
@@ -77,36 +74,6 @@ class Study:
     view_names: Sequence[str] = ()
     class_names: Sequence[str] | None = None
     notes: Sequence[str] = field(default_factory=tuple)
-
-    def class_name(self, k: int | np.integer) -> str:
-        return str(k) if self.class_names is None else self.class_names[int(k)]
-
-
-def build_sets(evaluation: Evaluation, pictures: "Pictures | None" = None) -> list[StudySet]:
-    """The arrays behind an evaluation, with its most confident mistakes."""
-    fitted = evaluation.calibrator
-    sets = []
-    for name, (test, truth) in evaluation.tests.items():
-        one = StudySet(
-            name,
-            test.confidence.cpu().numpy(),
-            fitted.confidence(test).cpu().numpy(),
-            fitted.classes(test).cpu().numpy(),
-            truth.cpu().numpy(),
-            evaluation.sets[name],
-        )
-        rows = find_worst_mistakes(one)
-        examples = [
-            Example(row) if pictures is None else pictures.find_example(name, row) for row in rows
-        ]
-        sets.append(replace(one, examples=examples))
-    return sets
-
-
-def find_worst_mistakes(one: StudySet, most: int = WORST) -> list[int]:
-    """Rows of the wrong predictions that stay most confident after calibration."""
-    wrong = np.flatnonzero(~one.correct)
-    return [int(i) for i in wrong[np.argsort(-one.after[wrong], kind="stable")][:most]]
 
 
 class Pictures:
@@ -159,35 +126,3 @@ def make_thumbnail(images: ImageDataset, i: int) -> str:
     encoded = io.BytesIO()
     picture.convert("RGB").save(encoded, "JPEG", quality=80)
     return f"data:image/jpeg;base64,{base64.b64encode(encoded.getvalue()).decode()}"
-
-
-def read_versions() -> dict[str, str]:
-    """Of what computed the numbers."""
-    import torch
-
-    from rightly import __version__
-
-    return {
-        "rightly": __version__,
-        "Python": platform.python_version(),
-        "torch": torch.__version__,
-        "NumPy": np.__version__,
-    }
-
-
-def digest_files(sources: Iterable[Any]) -> dict[str, str]:
-    """SHA-256 of those data that are files or folders, by their paths."""
-    paths = [Path(source) for source in sources if isinstance(source, str | os.PathLike)]
-    return {str(path): digest_file(path) for path in paths}
-
-
-def digest_file(path: Path) -> str:
-    """SHA-256 of a file, or of all files of a folder with their names."""
-    digest = hashlib.sha256()
-    for file in [path] if path.is_file() else sorted(path.iterdir()):
-        if path.is_dir():
-            digest.update(file.name.encode())
-        with file.open("rb") as opened:
-            while block := opened.read(2**20):
-                digest.update(block)
-    return digest.hexdigest()

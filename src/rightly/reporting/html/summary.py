@@ -192,7 +192,7 @@ def summarise_classes(study: Study, one: StudySet, most: int = 200) -> list[Clas
     largest = [int(k) for k in np.argsort(-count, kind="stable")[:most] if count[k]]
     return [
         ClassSummary(
-            study.class_name(k),
+            name_class(study, k),
             int(count[k]),
             float(accuracy[k]),
             float(before[k]),
@@ -200,3 +200,8 @@ def summarise_classes(study: Study, one: StudySet, most: int = 200) -> list[Clas
         )
         for k in sorted(largest)
     ]
+
+
+def name_class(study: Study, k: int | np.integer) -> str:
+    """The name of a class, or its number where it has none."""
+    return str(k) if study.class_names is None else study.class_names[int(k)]
