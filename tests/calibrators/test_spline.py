@@ -34,3 +34,15 @@ def test_a_constant_gap_is_a_constant_correction():
     labels[::4] = 1
     fitted = rightly.calibrator("spline").fit(predictions, labels)
     assert float(fitted.confidence(predictions).mean()) == pytest.approx(0.75, abs=0.01)
+
+
+def test_each_sample_is_corrected_by_the_slope_at_its_own_rank():
+    s = np.array([0.55, 0.6, 0.7, 0.8, 0.9, 0.95])
+    predictions = Predictions(np.stack([np.log(s), np.log(1 - s)], 1))
+    labels = np.array([0, 1, 0, 1, 0, 0])
+    gap = np.append(0.0, np.cumsum((labels == 0) - s)) / 6
+    # Seven points and as many knots: the spline passes through all of them.
+    slope = CubicSpline(np.arange(7) / 6, gap, bc_type="natural").derivative()
+    fitted = rightly.calibrator("spline", knots=7).fit(predictions, labels)
+    expected = np.clip(s + slope(np.arange(1, 7) / 6), 0, 1)
+    np.testing.assert_allclose(fitted.confidence(predictions), expected, atol=1e-9)
