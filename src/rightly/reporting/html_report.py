@@ -132,9 +132,7 @@ def report(
         calibration_count=fitted.calibrator.sample_count or 0,
         sets=build_sets(evaluation, pictures),
         metrics=measured,
-        provenance=Provenance(
-            command, read_versions(), digest_files(sources), 0, resolved
-        ),
+        provenance=Provenance(command, read_versions(), digest_files(sources), 0, resolved),
         comparison=() if comparison is None else comparison.results,
         reference=resolved.reference or "",
         view_names=fitted.view_names,

@@ -1,12 +1,10 @@
 """What a report is made from: plain arrays and results, and where they come from."""
 
 import base64
-import hashlib
 import io
 import os
-import platform
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ from rightly.evaluation.data_sets import name_shift
 from rightly.evaluation.measurement import BeforeAfter
 from rightly.evaluation.results import Bootstrap, Result
 from rightly.predictions.parquet import read_image_names
-from rightly.reporting.evaluation_table import Evaluation
 from rightly.shapes import Confidence, Correct, TrueClasses
 
 UNSHIFTED_PICTURES = "Pictures are shown as they are, without the shift."
