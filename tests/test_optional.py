@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from rightly.optional import require
+import rightly.metrics
+import rightly.registry
+from rightly.optional import lazy_names, require
 
 
 def test_a_library_that_is_there_is_loaded():
@@ -31,3 +33,12 @@ def test_a_library_that_refuses_to_load_says_why(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ImportError, match="installed but cannot be loaded: built for another"):
         require("built_for_another")
+
+
+def test_lazy_names_load_their_module_when_used():
+    names, load, listing = lazy_names("rightly", {"registry": ("register",), "": ("metrics",)})
+    assert names == ["register", "metrics"] and listing() == ["metrics", "register"]
+    assert load("register") is rightly.registry.register
+    assert load("metrics") is rightly.metrics
+    with pytest.raises(AttributeError, match="module 'rightly' has no attribute 'tea'"):
+        load("tea")

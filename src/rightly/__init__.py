@@ -4,8 +4,9 @@ Importing the package loads neither torch nor SciPy: every name below is loaded 
 used (PEP 562).
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from rightly.optional import lazy_names
 
 __version__ = "0.1.0"
 
@@ -43,52 +44,38 @@ if TYPE_CHECKING:
     from rightly.transforms.views import View as View
 
 # The same again for the running program: the names of each module.
-_EXPORTS = {
-    "rightly.calibrators": (
-        "CALIBRATORS",
-        "Calibrator",
-        "FittedCalibrator",
-        "Method",
-        "NotFittedError",
-        "calibrator",
-        "load_calibrator",
-    ),
-    "rightly.calibrators.evidence": ("Evidence",),
-    "rightly.collection": ("collect",),
-    "rightly.deployment": ("CalibratedClassifier",),
-    "rightly.evaluation.results": ("Bootstrap",),
-    "rightly.fitting": ("fit",),
-    "rightly.metrics": ("METRICS", "Metric"),
-    "rightly.predictions": ("Predictions", "concatenate", "load", "save"),
-    "rightly.registry": ("register",),
-    "rightly.reporting": (
-        "Comparison",
-        "Evaluation",
-        "Ranking",
-        "Report",
-        "compare",
-        "evaluate",
-        "rank",
-        "report",
-    ),
-    "rightly.transforms.shifts": ("Shift",),
-    "rightly.transforms.views": ("View",),
-}
-_MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
-_MODULES = ("losses", "metrics")
-
-__all__ = [*_MODULE_OF, *_MODULES]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"rightly.{name}")
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'rightly' has no attribute {name!r}")
-    value = getattr(import_module(_MODULE_OF[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__all__, __getattr__, __dir__ = lazy_names(
+    "rightly",
+    {
+        "calibrators": (
+            "CALIBRATORS",
+            "Calibrator",
+            "FittedCalibrator",
+            "Method",
+            "NotFittedError",
+            "calibrator",
+            "load_calibrator",
+        ),
+        "calibrators.evidence": ("Evidence",),
+        "collection": ("collect",),
+        "deployment": ("CalibratedClassifier",),
+        "evaluation.results": ("Bootstrap",),
+        "fitting": ("fit",),
+        "metrics": ("METRICS", "Metric"),
+        "predictions": ("Predictions", "concatenate", "load", "save"),
+        "registry": ("register",),
+        "reporting": (
+            "Comparison",
+            "Evaluation",
+            "Ranking",
+            "Report",
+            "compare",
+            "evaluate",
+            "rank",
+            "report",
+        ),
+        "transforms.shifts": ("Shift",),
+        "transforms.views": ("View",),
+        "": ("losses", "metrics"),
+    },
+)

@@ -3,8 +3,9 @@
 The modules load when a name is first used: `Preprocessing` and `MODEL_SPECS` need no torch.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from rightly.optional import lazy_names
 
 if TYPE_CHECKING:
     from rightly.classifiers.classifier import Classifier as Classifier
@@ -12,15 +13,11 @@ if TYPE_CHECKING:
     from rightly.classifiers.preprocessing import Preprocessing as Preprocessing
     from rightly.classifiers.sources import MODEL_SPECS as MODEL_SPECS
 
-_HOMES = {
-    "Classifier": "classifier",
-    "Preprocessing": "preprocessing",
-    "open_model": "classifier",
-    "MODEL_SPECS": "sources",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "classifier": ("Classifier", "open_model"),
+        "preprocessing": ("Preprocessing",),
+        "sources": ("MODEL_SPECS",),
+    },
+)

@@ -3,8 +3,9 @@
 The modules load when a name is first used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from rightly.optional import lazy_names
 
 if TYPE_CHECKING:
     from rightly.collection.decoding import CollectionLog as CollectionLog
@@ -13,16 +14,11 @@ if TYPE_CHECKING:
     from rightly.collection.plan import DEFAULT_VIEWS as DEFAULT_VIEWS
     from rightly.collection.plan import Plan as Plan
 
-_HOMES = {
-    "CollectionLog": "decoding",
-    "collect": "pipeline",
-    "collect_into": "pipeline",
-    "DEFAULT_VIEWS": "plan",
-    "Plan": "plan",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "decoding": ("CollectionLog",),
+        "pipeline": ("collect", "collect_into"),
+        "plan": ("DEFAULT_VIEWS", "Plan"),
+    },
+)

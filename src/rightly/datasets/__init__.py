@@ -4,8 +4,9 @@
 image at a time. The modules load when a name is first used: decoding alone needs no torch.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from rightly.optional import lazy_names
 
 if TYPE_CHECKING:
     from rightly.datasets.decoding import UnreadableImage as UnreadableImage
@@ -14,16 +15,11 @@ if TYPE_CHECKING:
     from rightly.datasets.registry import LAYOUTS as LAYOUTS
     from rightly.datasets.registry import Layout as Layout
 
-_HOMES = {
-    "UnreadableImage": "decoding",
-    "ImageDataset": "image_dataset",
-    "LAYOUTS": "registry",
-    "Layout": "registry",
-    "open_images": "image_dataset",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "decoding": ("UnreadableImage",),
+        "image_dataset": ("ImageDataset", "open_images"),
+        "registry": ("LAYOUTS", "Layout"),
+    },
+)

@@ -3,8 +3,9 @@
 Nothing is loaded before it is asked for, so that `deployment.runtime` runs without torch.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from rightly.optional import lazy_names
 
 if TYPE_CHECKING:
     from rightly.deployment.calibrated_classifier import (
@@ -17,23 +18,13 @@ if TYPE_CHECKING:
     from rightly.deployment.runtime import ExportedModel as ExportedModel
     from rightly.deployment.runtime import open_exported as open_exported
 
-_MODULES = {
-    "CalibratedClassifier": "calibrated_classifier",
-    "export_classifier": "export",
-    "export_model": "export",
-    "make_card": "model_card",
-    "Outputs": "outputs",
-    "ExportedModel": "runtime",
-    "open_exported": "runtime",
-}
-__all__ = list(_MODULES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "calibrated_classifier": ("CalibratedClassifier",),
+        "export": ("export_classifier", "export_model"),
+        "model_card": ("make_card",),
+        "outputs": ("Outputs",),
+        "runtime": ("ExportedModel", "open_exported"),
+    },
+)

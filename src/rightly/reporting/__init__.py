@@ -3,8 +3,9 @@
 Loaded when they are used: `formatting`, `layout`, `markup` and `terminal` need no torch.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from rightly.optional import lazy_names
 
 if TYPE_CHECKING:
     from rightly.reporting.comparison import Comparison as Comparison
@@ -16,19 +17,11 @@ if TYPE_CHECKING:
     from rightly.reporting.html_report import Report as Report
     from rightly.reporting.html_report import report as report
 
-_PLACES = {
-    "comparison": ("Comparison", "Ranking", "compare", "rank"),
-    "evaluation_table": ("Evaluation", "evaluate"),
-    "html_report": ("Report", "report"),
-}
-_MODULES = {name: module for module, names in _PLACES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(_MODULES)
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "comparison": ("Comparison", "Ranking", "compare", "rank"),
+        "evaluation_table": ("Evaluation", "evaluate"),
+        "html_report": ("Report", "report"),
+    },
+)

@@ -5,8 +5,9 @@ that figures survive a grey printer. `draw_figure` draws a kind of figure from c
 sets. Needs matplotlib: pip install 'rightly[plots]'; it is loaded when something is drawn.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from rightly.optional import lazy_names
 
 if TYPE_CHECKING:
     from rightly.reporting.figures.calibration import draw_histogram as draw_histogram
@@ -31,22 +32,14 @@ if TYPE_CHECKING:
     from rightly.reporting.figures.style import make_grid as make_grid
     from rightly.reporting.figures.style import save as save
 
-_PLACES = {
-    "calibration": ("draw_histogram", "draw_ks", "draw_reliability", "draw_smooth_reliability"),
-    "differences": ("draw_view_costs",),
-    "kinds": ("FIGURES", "Figure", "FigureData", "draw_figure", "include_uncalibrated"),
-    "ranking": ("draw_risk_coverage", "draw_roc"),
-    "studies": ("Bars", "draw_bars", "draw_cost_curve", "draw_temperature"),
-    "style": ("FORMATS", "make_grid", "save"),
-}
-_MODULES = {name: module for module, names in _PLACES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(_MODULES)
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "calibration": ("draw_histogram", "draw_ks", "draw_reliability", "draw_smooth_reliability"),
+        "differences": ("draw_view_costs",),
+        "kinds": ("FIGURES", "Figure", "FigureData", "draw_figure", "include_uncalibrated"),
+        "ranking": ("draw_risk_coverage", "draw_roc"),
+        "studies": ("Bars", "draw_bars", "draw_cost_curve", "draw_temperature"),
+        "style": ("FORMATS", "make_grid", "save"),
+    },
+)
