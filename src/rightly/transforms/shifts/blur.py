@@ -8,7 +8,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from rightly.transforms.image_tensors import Images, draw_fields, draw_uniforms, promote, to_images
-from rightly.transforms.shifts.warps import displace
 
 
 def gaussian_blur(images: Images, deviation: float, seed: int = 0) -> Images:
@@ -50,9 +49,24 @@ def motion_blur(images: Images, radius: float, deviation: float, seed: int = 0) 
     return to_images(smeared, images)
 
 
-def glass(images: Images, reach: float, seed: int = 0) -> Images:
-    """Every pixel shows a place nearby, drawn for each, as through frosted glass."""
-    return displace(images, reach * (2 * draw_fields(images, (2, *images.shape[2:]), seed) - 1))
+def glass(images: Images, deviation: float, reach: int, times: int, seed: int = 0) -> Images:
+    """Pixels taken from up to `reach` pixels away, so often, between two Gaussian blurs.
+
+    The published glass blur swaps neighbours one after the other; here each pixel is displaced on
+    its own, which moves pixels as far and runs on any device.
+    """
+    values = gaussian_blur(promote(images), deviation)
+    n, _, h, w = values.shape
+    rows = torch.arange(h, device=values.device)[:, None]
+    columns = torch.arange(w, device=values.device)
+    draws = draw_fields(images, (times, 2, h, w), seed)
+    for step in range(times):
+        # From -reach to reach - 1, as published.
+        down, right = ((2 * reach * draws[:, step]).floor() - reach).long().unbind(1)
+        place = (rows + down).clamp(0, h - 1) * w + (columns + right).clamp(0, w - 1)
+        index = place.reshape(n, 1, h * w).expand(-1, 3, -1)
+        values = values.flatten(2).gather(2, index).reshape(values.shape)
+    return to_images(gaussian_blur(values, deviation), images)
 
 
 def gaussian_kernel(radius: int, deviation: float) -> Float[Tensor, " k"]:
