@@ -101,8 +101,8 @@ def test_a_higher_severity_does_more_damage(name: str, size: tuple[int, int]) ->
         damage = damage[2:]
     if name == "pixelate" and size == (32, 32):  # in Pillow too, 27 pixels fit 32 better than 28
         del damage[2]
-    if name == "glass":  # published so: more blur smooths what more displacement roughens
-        damage = [damage[0], max(damage[3:])]
+    if name == "glass" and size == (96, 96):  # published so: more blur, less displacement
+        damage = [damage[0], max(damage[2:])]
     assert all(less <= more * (1 + 1e-3) for less, more in zip(damage, damage[1:], strict=False))
 
 
