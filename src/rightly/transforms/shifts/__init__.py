@@ -115,9 +115,9 @@ SHIFTS: Registry[Shift] = Registry(
         Shift(  # quality
             "jpeg", jpeg, (80.0, 65.0, 58.0, 50.0, 40.0), (25.0, 18.0, 15.0, 10.0, 7.0)
         ),
-        # Sigma of the blur, pixels that one may stray, how often. The small ones are in the order of
-        # the damage they do: more blur smooths what displacement roughens, and CIFAR-10-C's own
-        # order (0.05, 0.25, 0.4, then 0.25 and 0.4 twice) makes severities 3 and 5 the milder ones.
+        # Sigma of the blur, pixels that one may stray, how often. The small ones are in the order
+        # of the damage they do: more blur smooths what displacement roughens, and CIFAR-10-C's own
+        # order (0.05, 0.25, 0.4 once, then 0.25, 0.4 twice) makes 3 and 5 the milder ones.
         Shift(
             "glass",
             glass,
