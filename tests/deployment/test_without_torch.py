@@ -65,12 +65,6 @@ def follow_imports(module: str) -> dict[str, list[str]]:
     return ways
 
 
-# `rightly/__init__` and the packages that hold preprocessing and decoding become lazy elsewhere;
-# once they are, this mark fails the tests and goes.
-PENDING = pytest.mark.xfail(strict=True, reason="rightly, classifiers and datasets load torch")
-
-
-@PENDING
 @pytest.mark.parametrize("module", LIGHT)
 def test_no_import_leads_to_torch_or_scipy(module):
     ways = follow_imports(module)
@@ -87,7 +81,6 @@ def test_no_module_of_these_packages_leads_to_torch_or_scipy(module):
             assert name.split(".")[0] not in HEAVY, " -> ".join(way)
 
 
-@PENDING
 def test_a_file_is_served_where_torch_and_scipy_are_missing(tmp_path):
     code = (
         "import sys\n"

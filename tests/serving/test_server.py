@@ -48,7 +48,8 @@ def test_the_command_says_in_one_line_what_is_wrong(model, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
     assert "cannot listen" in lines[0] and port in lines[0]
-    assert "65535" in lines[1] and "body_bytes" in lines[2]
+    assert "--port must be from 0 to 65535" in lines[1]
+    assert "--max-body-mb must be positive, got 0" in lines[2]
 
 
 def test_an_address_of_ipv6_stands_in_brackets():
