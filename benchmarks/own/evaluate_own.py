@@ -142,7 +142,7 @@ def list_methods(
             cal, load_labelled(path, views), tests, arguments, options.strict
         )
     if options.ranks:
-        for other in resolve_methods("all", cal, tests).names:
+        for other in resolve_methods("all", cal, tests).methods:
             if other not in methods:
                 methods[other] = lambda other=other: measure_method(other, cal, tests)
     return methods

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from rightly import collection
-from rightly.batch_inference import Scoring, apply_with
+from rightly.batch_inference import ScoringJob, apply
 from rightly.calibrators import calibrator
 from rightly.classifiers import Preprocessing, open_model
 from rightly.collection import CollectionLog, Plan
@@ -190,10 +190,13 @@ def test_workers_collect_and_apply_as_one_process_does(place):
     torch.manual_seed(0)
     predictions, labels = load("local")
     calibrator("temperature_scaling").fit(predictions, labels).save("a.safetensors")
-    scoring = Scoring.begin(Path("a.safetensors"), Path("ray"), Path("scores"))
-    done = []
-    apply_with(Cluster(), scoring, done.append)
-    assert sum(done) == 4 and len(scoring.join()["confidence"]) == 60
+    counts = []
+    apply(
+        "a.safetensors", "ray", "scores", cluster=Cluster(), progress=lambda *x: counts.append(x)
+    )
+    assert counts == [(done, 4) for done in range(5)]
+    job = ScoringJob.begin(Path("a.safetensors"), Path("ray"), Path("scores"))
+    assert not job.target.missing() and len(job.join()["confidence"]) == 60
 
 
 def test_a_shard_without_a_readable_image_waits_and_other_nodes_are_checked(place):

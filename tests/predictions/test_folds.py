@@ -1,4 +1,4 @@
-"""Rows that share an image are fitted on together or judge together, in any order of rows."""
+"""Rows that share an image are fitted on together or held out together, in any order of rows."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ import rightly
 from rightly import Predictions
 from rightly.calibrators.solvers.optimise import split_rows
 from rightly.evaluation import method_selection
-from rightly.evaluation.method_selection import choose
+from rightly.evaluation.method_selection import select_method
 from rightly.evaluation.view_selection import rank_views
 from tests.conftest import make
 
@@ -41,18 +41,18 @@ def orders():
     return shifted_copies(), (predictions, labels), (predictions[rows], labels[rows])
 
 
-def test_methods_are_judged_alike():
-    expected, *others = (choose(*data, CANDIDATES) for data in orders())
-    for found in others:
-        for one, other in zip(expected.judged, found.judged, strict=True):
+def test_methods_are_compared_alike():
+    expected, *others = (select_method(*data, CANDIDATES) for data in orders())
+    for result in others:
+        for one, other in zip(expected.candidates, result.candidates, strict=True):
             assert one.loss == pytest.approx(other.loss, rel=1e-6)
             assert one.error == pytest.approx(other.error, rel=1e-4, abs=1e-9)
 
 
-def test_views_are_judged_alike():
+def test_views_are_ranked_alike():
     expected, *others = (rank_views(*data) for data in orders())
-    for found in others:
-        for one, other in zip(expected.alone, found.alone, strict=True):
+    for result in others:
+        for one, other in zip(expected.alone, result.alone, strict=True):
             assert one.views == other.views
             for name in ("gain", "low", "high"):
                 assert getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-6)
@@ -64,7 +64,7 @@ def test_numbers_of_any_size_give_the_same_fit():
     assert torch.equal(*confidence)
 
 
-def test_no_method_judges_an_image_that_it_was_fitted_on(monkeypatch):
+def test_no_method_is_evaluated_on_an_image_that_it_was_fitted_on(monkeypatch):
     shared = []
 
     class Watching:
@@ -72,20 +72,23 @@ def test_no_method_judges_an_image_that_it_was_fitted_on(monkeypatch):
             self.images = set(predictions.images().tolist())
             return self
 
+        def classes(self, predictions):
+            return predictions.classes
+
         def confidence(self, predictions):
             shared.append(self.images & set(predictions.images().tolist()))
             return predictions.confidence
 
     monkeypatch.setattr(method_selection, "calibrator", lambda name, **options: Watching())
     for predictions, labels in orders():
-        choose(predictions, labels, ("uncalibrated",))
+        select_method(predictions, labels, ("uncalibrated",))
     assert len(shared) == 3 * method_selection.FOLDS and not any(shared)
 
 
 def test_there_are_no_more_folds_than_images():
     predictions, labels = shifted_copies(np.zeros(IMAGES, int))
     with pytest.raises(ValueError, match="folds must be between 2 and the number of images"):
-        choose(predictions, labels, ("uncalibrated",))
+        select_method(predictions, labels, ("uncalibrated",))
 
 
 def test_shifted_rows_without_numbers_are_refused_with_the_remedy():
@@ -96,7 +99,7 @@ def test_shifted_rows_without_numbers_are_refused_with_the_remedy():
     )
     for failing in (
         lambda: rightly.calibrator("rightly").fit(lacking, labels[rows]),
-        lambda: choose(lacking, labels[rows], CANDIDATES),
+        lambda: select_method(lacking, labels[rows], CANDIDATES),
         lambda: rank_views(lacking, labels[rows]),
     ):
         with pytest.raises(ValueError, match="store image, one number an image"):

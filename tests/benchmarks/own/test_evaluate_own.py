@@ -50,9 +50,9 @@ def test_no_shift_is_tested_after_a_fit_on_it(stored, monkeypatch, capsys, optio
     monkeypatch.setattr(sys, "argv", ["evaluate_own", *arguments])
     evaluate_own.main()
     printed = capsys.readouterr().out
-    assert "one: rightly fitted" in printed and "ind: fitted on 3 shifts" in printed
+    assert "one: correctness_logistic fitted" in printed and "ind: fitted on 3 shifts" in printed
     assert f"gaussian_blur: fitted on {left} shifts" in printed
-    assert "rightly, shift augmentation" in printed
+    assert "correctness_logistic, shift augmentation" in printed
 
 
 def test_where_the_shift_is_known_each_half_is_measured_by_the_other():
@@ -61,7 +61,7 @@ def test_where_the_shift_is_known_each_half_is_measured_by_the_other():
     even = torch.arange(200) % 2 == 0
     squares = []
     for half in (even, ~even):
-        fitted = rightly.calibrator("rightly", expected_shift=0.0)
+        fitted = rightly.calibrator("correctness_logistic", expected_shift=0.0)
         fitted.fit(predictions[half], labels[half])
         correct = predictions[~half].correct(labels[~half]).double()
         squares.append(float((fitted.confidence(predictions[~half]) - correct).square().mean()))
@@ -75,7 +75,7 @@ def test_ratios_are_to_temperature_scaling(stored, monkeypatch, capsys):
     cal, test = (rightly.load(stored / "one" / f"{name}.npz") for name in ("cal", "gaussian_blur"))
     brier = [
         measure(rightly.calibrator(name).fit(*cal), *test, ["brier"])["brier"]
-        for name in ("rightly", "temperature_scaling")
+        for name in ("correctness_logistic", "temperature_scaling")
     ]
     assert f"brier {brier[0] / brier[1]:.3f} (0.9" in capsys.readouterr().out
 
@@ -95,5 +95,5 @@ def test_values_are_kept_in_the_long_table_and_not_fitted_again(stored, monkeypa
     # Another setting is another fit, kept beside the first.
     monkeypatch.setattr(sys, "argv", ["evaluate_own", *arguments, "--expected-shift", "0"])
     evaluate_own.main()
-    assert "one: rightly fitted" in capsys.readouterr().out
+    assert "one: correctness_logistic fitted" in capsys.readouterr().out
     assert len(read_entries(out)) == 2 * len(entries)

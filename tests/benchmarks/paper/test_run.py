@@ -4,11 +4,13 @@ from collections import Counter
 
 import pytest
 from benchmarks.long_table import write_entries
+from benchmarks.paper import run
 from benchmarks.paper.gathering import Places
 from benchmarks.paper.run import run_setup
 from benchmarks.paper.setups import Classifier, Images, Setup
 
 import rightly
+from rightly.evaluation.measurement import fit_method
 from rightly.metrics import METRICS
 from tests.conftest import make
 
@@ -51,15 +53,14 @@ def test_a_run_adds_only_what_the_table_lacks(places, tmp_path, monkeypatch, cap
     assert {row.metric for row in first} == {*METRICS, "accuracy", "mean_confidence"}
     write_entries(out, [row for row in first if row.method != "ca_only"])
     fitted = []
-    build = rightly.calibrator
 
-    def counted(name, **arguments):
-        fitted.append(name)
-        return build(name, **arguments)
+    def fit_and_count(name, *data, seed):
+        fitted.append((name, seed))
+        return fit_method(name, *data, seed=seed)
 
-    monkeypatch.setattr(rightly, "calibrator", counted)
+    monkeypatch.setattr(run, "fit_method", fit_and_count)
     again = run_setup(TOY, places, out, METHODS, ["one"], seeds=2)
-    assert fitted == ["ca_only", "ca_only"]
+    assert fitted == [("ca_only", 0), ("ca_only", 1)]
     values = {row.key: row.value for row in again}
     for row in first:
         assert values[row.key] == pytest.approx(row.value, rel=1e-6, nan_ok=True)
