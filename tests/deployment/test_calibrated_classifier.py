@@ -31,7 +31,7 @@ def test_predict_gives_what_the_calibrator_gives_for_collected_predictions():
     images = list(pictures(20, seed=3))
     outputs = CalibratedClassifier(Small(), calibrator).predict(images)
     opened = rightly.classifiers.open_model(Small(), preprocessing=PREPROCESSING)
-    data = rightly.datasets.adapters.torch_dataset([(image, 0) for image in images])
+    data = rightly.datasets.open_images([(image, 0) for image in images])
     collected, _ = rightly.collect(opened, data, views=VIEWS)
     assert torch.equal(outputs.classes, collected.classes)
     assert torch.allclose(outputs.confidence.double(), calibrator.confidence(collected), atol=1e-6)

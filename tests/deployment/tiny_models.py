@@ -47,7 +47,7 @@ def predictions():
     """What the small classifier says about 400 pictures, and labels it gets right now and then."""
     images = list(pictures(400, seed=1))
     classifier = rightly.classifiers.open_model(Small(), preprocessing=PREPROCESSING)
-    data = rightly.datasets.adapters.torch_dataset([(image, 0) for image in images])
+    data = rightly.datasets.open_images([(image, 0) for image in images])
     collected, _ = rightly.collect(classifier, data, views=VIEWS, features=True)
     generator = torch.Generator().manual_seed(0)
     noise = torch.rand(len(images), 4, generator=generator).log().neg().log().neg()
