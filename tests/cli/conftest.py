@@ -13,7 +13,7 @@ MODEL = "py:tests.cli.models:small"
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory):
-    """Calibration data, two test sets, one without views and features, one without labels."""
+    """Data: to calibrate, to test twice, without views, without labels; and a calibrator."""
     folder = tmp_path_factory.mktemp("files")
     for name, seed in (("cal", 0), ("ind", 1), ("blur", 2)):
         predictions, labels = make(n=200, seed=seed)
@@ -21,6 +21,8 @@ def files(tmp_path_factory):
     predictions, labels = make(n=50)
     rightly.save(folder / "bare.npz", rightly.Predictions(predictions.logits), labels)
     rightly.save(folder / "unlabelled.npz", predictions)
+    spline = rightly.calibrator("spline").fit(*make(n=200))
+    spline.save(folder / "saved.safetensors")
     return folder
 
 

@@ -18,7 +18,7 @@ def test_it_prints_draws_and_writes_the_curve(files, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "everywhere" in printed and "never" in printed
     assert f"{100 * points[-1]['brier']:.2f}" in printed
-    assert "auroc" in figure.read_text()
+    assert "AUROC" in figure.read_text()
 
 
 def test_budgets_are_numbers(files, tmp_path, capsys):

@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,13 +12,8 @@ from rightly.cli import COMMANDS, EXIT_CODES, main, name_options
 from rightly.cli.console import ExitCode
 
 HEAVY = ("torch", "scipy", "sklearn", "matplotlib", "onnxruntime", "fastapi", "ray")
-# The package itself is left out: what counts here is what the command line loads.
-STUB = """
-import sys, types
-package = types.ModuleType("rightly")
-package.__path__ = [{path!r}]
-package.__version__ = "0"
-sys.modules["rightly"] = package
+RUN = """
+import sys
 from rightly.cli import main
 code = main({arguments!r})
 print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)
@@ -30,8 +24,7 @@ sys.exit(code)
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_loads_nothing_heavy(command):
     arguments = [*([command] if command else []), "--help"]
-    path = str(Path(rightly.__file__).parent)
-    code = STUB.format(path=path, arguments=arguments, heavy=HEAVY)
+    code = RUN.format(arguments=arguments, heavy=HEAVY)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr.strip()) == (0, "[]")
     assert done.stdout.startswith(f"Usage: rightly {command}".rstrip())
@@ -87,6 +80,13 @@ def test_usage_errors_are_one_line_with_what_was_meant(capsys, arguments, messag
         ("threshold and accuracy exclude each other", "--threshold and --accuracy exclude"),
         ("labels, split has no meaning here", "labels, --split has no meaning here"),
         ("metric must be one of ece", "--metrics must be one of ece"),
+        ("tests must name at least one data set", "--on must name at least one data set"),
+        ("tests['a b'] must hold labels", "--on a b must hold labels"),
+        ("data['a b'] must hold labels", "data['a b'] must hold labels"),
+        ("no image; with split='b' there is", "no image; with --split b there is"),
+        ("no image; with color='b' there is", "no image; with color='b' there is"),
+        ("it needs accuracy=, because", "it needs --accuracy, because"),
+        ("cal must be a path", "CAL must be a path"),
         ("threshold of a calibrator is set", "threshold of a calibrator is set"),
         ("there is no file threshold", "there is no file threshold"),
         ("'threshold' must be", "'threshold' must be"),
@@ -95,6 +95,7 @@ def test_usage_errors_are_one_line_with_what_was_meant(capsys, arguments, messag
 def test_arguments_at_the_start_of_a_message_become_options(message, expected):
     names = ("expected_shift", "threshold", "accuracy", "split", "metrics")
     options = {name: f"--{name.replace('_', '-')}" for name in names}
+    options |= {"on": "--on", "cal": "CAL"}
     assert name_options(message, options).startswith(expected)
 
 
@@ -108,11 +109,19 @@ def test_arguments_at_the_start_of_a_message_become_options(message, expected):
         (["fit", "{cal}", "--expected-shift", "2", "--out", "a"], "--expected-shift must"),
         (["compare", "{cal}", "--on", "{cal}", "--metrics", "luck"], "--metrics must be one of"),
         (["compare", "{cal}", "--on", "{cal}", "--on", "{cal}"], "different name"),
+        (["compare", "{cal}", "--on", "{cal}", "--methods", "luck"], "--methods must be names"),
         (["compare", "{cal}", "--on", "{cal}", "--reference", "luck"], "--reference must be one"),
+        (["evaluate", "{saved}", "{cal}", "--resamples", "3"], "--resamples must be at least"),
+        (["evaluate", "{saved}", "{unlabelled}"], "TEST unlabelled must hold labels"),
+        (["report", "--on", "{cal}", "--out", "a.html"], "report needs CAL"),
+        (["report", "{unlabelled}", "--on", "{cal}", "--out", "a.html"], "CAL must hold labels"),
+        (["report", "{cal}", "--on", "x={unlabelled}", "--out", "a"], "--on x must hold labels"),
+        (["report", "{cal}", "--on", "{cal}", "--method", "x", "--out", "a"], "--method must be"),
+        (["report", "{cal}", "--on", "{cal}", "--images", "no", "--out", "a"], "no folder no"),
         (["compare", "{cal}", "--on", "{cal}", "--resamples", "20"], "--resamples must be at"),
         (["compare", "{cal}", "--on", "{cal}", "--resamples", "0"], "--resamples must be at"),
         (["compare", "{cal}", "--on", "{cal}", "--seeds", "0"], "--seeds must be at least 1"),
-        (["rank", "{cal}"], "must be JSON that rightly compare --json wrote"),
+        (["rank", "{cal}"], "must be JSON of results"),
         (["compare", "{bare}", "--on", "{bare}", "--methods", "ca_views"], "needs predictions"),
         (["compare", "{unlabelled}", "--on", "{cal}"], "must hold labels"),
         (["evaluate", "{cal}", "{cal}"], "safetensors"),
@@ -120,6 +129,7 @@ def test_arguments_at_the_start_of_a_message_become_options(message, expected):
 )
 def test_bad_input_ends_in_one_line_and_status_two(files, capsys, arguments, words):
     names = {name: str(files / f"{name}.npz") for name in ("cal", "bare", "unlabelled")}
+    names["saved"] = str(files / "saved.safetensors")
     assert main([argument.format(**names) for argument in arguments]) == 2
     captured = capsys.readouterr()
     assert f"rightly {arguments[0]}: " in captured.err
@@ -153,6 +163,8 @@ def test_a_reader_that_has_gone_is_no_traceback(monkeypatch, capsys):
         patch.setattr(sys, "stdout", broken)
         assert main(["methods"]) == 2
     assert capsys.readouterr().err == ""
+    assert main(["--version"]) == 0  # Rich's consoles speak again
+    assert capsys.readouterr().out.startswith("rightly ")
 
 
 def test_the_command_is_installed(capsys):

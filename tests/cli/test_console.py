@@ -1,96 +1,24 @@
 """What is printed stays whole, whatever it is called and however narrow the terminal."""
 
-import io
 import json
 import math
 import os
 import pty
+import re
 import subprocess
 import sys
 import warnings
 
 import pytest
-from rich.console import Console
-from rich.text import Text
-from rightly.cli._legacy_reporting import write_results
 
 import rightly
 from rightly.cli import console
 from rightly.evaluation.results import Result
 from rightly.metrics import METRICS
+from rightly.reporting import Comparison
 from tests.conftest import make
 
 ODD = "[red]odd[/] :smile: [/b]"
-
-
-def opened(is_terminal, width=80):
-    return Console(
-        file=io.StringIO(),
-        width=width,
-        force_terminal=is_terminal,
-        color_system=None,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
-
-
-def printed(table, is_terminal, width=80):
-    target = opened(is_terminal, width)
-    console.print_table(table, target)
-    return target.file.getvalue()
-
-
-def numbers(columns=9):
-    table = console.make_table("name", *(f"metric {i}" for i in range(columns)))
-    for name in ("ensemble_temperature_scaling", ODD):
-        table.add_row(name, *(f"{i}.123456789" for i in range(columns)))
-    return table
-
-
-def test_a_pipe_has_no_edge():
-    text = printed(numbers(), is_terminal=False)
-    assert len(text.splitlines()) == 3 and ODD in text
-    assert all(f"{i}.123456789" in text for i in range(9))
-
-
-def test_a_narrow_terminal_gets_several_tables_of_numbers():
-    text = printed(numbers(), is_terminal=True)
-    lines = text.splitlines()
-    assert all(len(line) <= 80 for line in lines)
-    assert sum(line.startswith("ensemble_temperature_scaling ") for line in lines) == 3
-    assert all(text.count(f"metric {i}") == 1 for i in range(9))
-    assert all(text.count(f"{i}.123456789") == 2 for i in range(9))
-
-
-def test_a_column_without_heading_stays_beside_the_one_before():
-    table = console.make_table("name", "value", "", "other", "")
-    table.add_row("a" * 20, "1", "low 1 " * 5, "2", Text("low 2 " * 5))
-    lines = printed(table, is_terminal=True, width=60).splitlines()
-    assert sum("1 low" not in line and "low 1" in line for line in lines) <= 1
-    assert [("low 1" in line, "low 2" in line) for line in lines if "low" in line] == [
-        (True, False),
-        (False, True),
-    ]
-
-
-@pytest.mark.parametrize("prose", [True, False])
-def test_prose_and_what_fits_nowhere_become_paragraphs(prose):
-    table = console.make_table("name", "needs", text=2)
-    table.add_column("note", no_wrap=not prose)
-    note = "a long note about the method " * 5
-    table.add_row("spline", "logits", note)
-    table.add_row(ODD, "", Text("short"))
-    lines = printed(table, is_terminal=True).splitlines()
-    assert all(len(line) <= 80 for line in lines)
-    text = " ".join(" ".join(lines).split())
-    assert f"spline needs: logits; note: {note.strip()}" in text
-    assert f"{ODD} note: short" in text and "needs: ;" not in text
-
-
-def test_a_table_that_fits_is_left_as_it_is():
-    text = printed(numbers(2), is_terminal=True)
-    assert len(text.splitlines()) == 3
 
 
 def test_names_meet_no_markup(capsys):
@@ -99,8 +27,9 @@ def test_names_meet_no_markup(capsys):
     with console.show_status(ODD) as update:
         update(ODD)
     with console.show_progress(2, ODD) as advance:
-        advance(1, ODD)
         advance()
+    with console.show_steps() as step:
+        step(ODD, 1, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = console.show_warning
@@ -127,8 +56,12 @@ def test_json_files_say_what_they_are_and_hold_no_nan(tmp_path):
     }
 
 
+VIEWS = ["a_view_with_quite_a_long_name", "color_jitter", "[b]rotation[/b]"]
+COMPARED = ["ensemble_temperature_scaling", "temperature_scaling", "multi_isotonic"]
+
+
 @pytest.fixture(scope="module")
-def arguments(tmp_path_factory):
+def commands(tmp_path_factory):
     """Commands whose tables are wide: every method, every metric, views with long names."""
     folder = tmp_path_factory.mktemp("tables")
     rows = [
@@ -137,22 +70,42 @@ def arguments(tmp_path_factory):
         for metric in METRICS
     ]
     for name in ("a", "b"):
-        write_results(folder / f"{name}.json", rows, None)
+        Comparison(rows).to_json(folder / f"{name}.json")
     predictions, labels = make(n=100)
-    views = ["a_view_with_quite_a_long_name", "color_jitter", "[b]rotation[/b]"]
-    predictions = rightly.Predictions(predictions.logits, predictions.view_logits, view_names=views)
-    rightly.save(folder / "cal.npz", predictions, labels)
-    rank = ["rank", str(folder / "a.json"), str(folder / "b.json")]
-    return [["methods"], rank, ["views", str(folder / "cal.npz")]], views
+    predictions = rightly.Predictions(predictions.logits, predictions.view_logits, view_names=VIEWS)
+    data = str(folder / "cal.npz")
+    rightly.save(data, predictions, labels)
+    on = ["--on", f"{ODD}={data}", "--on", f"blurred={data}"]
+    return {
+        "methods": ["methods"],
+        "rank": ["rank", str(folder / "a.json"), str(folder / "b.json")],
+        "views": ["views", data],
+        "compare": ["compare", data, *on, "--methods", ",".join(COMPARED)],
+        "compare --no-intervals": ["compare", data, *on, "--no-intervals"],
+    }
 
 
-def run_in(arguments, is_terminal):
-    code = f"from rightly.cli import main\nfor a in {arguments!r}: assert main(a) == 0"
+def run_in(commands, is_terminal):
+    """What each command prints, in a terminal of 80 columns or in a pipe."""
+    code = f"""
+import sys
+from rightly.cli import main
+for arguments in {list(commands.values())!r}:
+    assert main(arguments) == 0
+    print("=====", flush=True)
+"""
     command = [sys.executable, "-c", code]
     environment = {**os.environ, "COLUMNS": "80", "TERM": "xterm"}
-    if not is_terminal:
+    if is_terminal:
+        text = run_in_terminal(command, environment)
+    else:
         options = {"capture_output": True, "text": True, "check": True}
-        return subprocess.run(command, env=environment, **options).stdout
+        text = subprocess.run(command, env=environment, **options).stdout
+    parts = re.sub(r"\x1b\[[0-9;]*m", "", text).replace("\r", "").split("=====\n")
+    return dict(zip(commands, parts, strict=False)), len(parts) - 1
+
+
+def run_in_terminal(command, environment):
     leader, follower = pty.openpty()
     text = b""
     with subprocess.Popen(command, stdout=follower, stderr=subprocess.DEVNULL, env=environment):
@@ -170,12 +123,19 @@ def run_in(arguments, is_terminal):
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_tables_keep_every_word(arguments, is_terminal):
-    commands, views = arguments
-    text = run_in(commands, is_terminal)
-    words = " ".join(text.split())
-    assert "…" not in text
+def test_tables_keep_every_word(commands, is_terminal):
+    printed, count = run_in(commands, is_terminal)
+    assert count == len(commands)
+    for name, text in printed.items():
+        assert "…" not in text, name
+        if is_terminal:
+            assert max(map(len, text.splitlines())) <= 80, name
+    described = " ".join(printed["methods"].split())
     for name, method in rightly.CALIBRATORS.items():
-        assert text.count(name) >= 2
-        assert all(word in words for word in f"{method.paper} {method.note}".split())
-    assert all(name in text for name in [*METRICS, *views])
+        assert name in printed["methods"] and name in printed["rank"]
+        assert all(word in described for word in f"{method.paper} {method.note}".split())
+    assert all(metric in printed["rank"] for metric in METRICS)
+    assert all(view in printed["views"] for view in VIEWS)
+    for name in ("compare", "compare --no-intervals"):
+        assert all(word in printed[name] for word in [*COMPARED, ODD, "blurred", "brier"])
+    assert "correctness_logistic" in printed["compare --no-intervals"]

@@ -3,14 +3,14 @@
 import pytest
 
 from rightly.cli import main
-from rightly.deployment import open_deployed
+from rightly.deployment import open_exported
 from tests.cli.conftest import MODEL
 
 
 def test_the_file_names_its_classifier(place):
-    identity = open_deployed(place / "model.onnx").identity
-    assert identity["classifier"]["name"].endswith(":small")
-    assert identity["parity"]["kind"] == "made-up" and identity["parity"]["confidence"] < 1e-5
+    metadata = open_exported(place / "model.onnx").metadata
+    assert metadata["classifier"]["name"].endswith(":small")
+    assert metadata["parity"]["kind"] == "synthetic" and metadata["parity"]["confidence"] < 1e-5
 
 
 def test_file_and_torch_are_compared_on_as_many_pictures_as_asked(place, tmp_path, capsys):
@@ -19,7 +19,7 @@ def test_file_and_torch_are_compared_on_as_many_pictures_as_asked(place, tmp_pat
     arguments += ["--images", str(place / "photos"), "--out", str(out)]
     assert main(["export", *arguments, "--samples", "2"]) == 0
     assert "on 2 real images" in capsys.readouterr().out
-    assert open_deployed(out).identity["parity"]["images"] == 2
+    assert open_exported(out).metadata["parity"]["images"] == 2
     assert main(["export", *arguments, "--samples", "0"]) == 2
     assert "--samples must be at least 1" in capsys.readouterr().err
 

@@ -54,7 +54,7 @@ def test_auto_prints_what_it_compared(cal, tmp_path, capsys):
     out = str(tmp_path / "a.safetensors")
     assert main(["fit", cal, "--method", "auto", "--expected-shift", "0.2", "--out", out]) == 0
     printed = capsys.readouterr().out
-    assert "simplest first" in printed and rightly.load_calibrator(out).method in printed
+    assert "from the simplest on" in printed and rightly.load_calibrator(out).method in printed
 
 
 @pytest.mark.parametrize("option", ["--expected-shift", "--neighbours"])

@@ -3,11 +3,9 @@
 from pathlib import Path
 
 import pytest
-import torch
 
-import rightly
 from rightly.cli import inputs
-from tests.conftest import make
+from rightly.evaluation.results import Bootstrap
 
 
 def test_names_and_numbers_are_joined_by_commas():
@@ -30,16 +28,18 @@ def test_views_are_chosen_and_ordered(files):
     assert inputs.read_data_set(files / "cal.npz")[0].view_names == ("view0", "view1", "view2")
 
 
-def test_a_file_with_shifted_rows_makes_several_test_sets(tmp_path):
-    predictions, labels = make(n=40)
-    shifted = rightly.Predictions(
-        predictions.logits, shift=torch.arange(40) % 2, shift_names=["blur:3"]
-    )
-    rightly.save(tmp_path / "t.npz", shifted, labels)
-    tests = inputs.read_test_sets([f"mine={tmp_path / 't.npz'}"])
-    assert {name: len(test) for name, (test, _) in tests.items()} == {"mine": 20, "blur:3": 20}
-    with pytest.raises(ValueError, match="'blur:3' twice"):
-        inputs.read_test_sets([str(tmp_path / "t.npz"), f"other={tmp_path / 't.npz'}"])
+def test_test_sets_need_different_names(files):
+    items = [f"mine={files / 'ind.npz'}", str(files / "blur.npz")]
+    tests = inputs.read_test_sets(items)
+    assert {name: len(test) for name, (test, _) in tests.items()} == {"mine": 200, "blur": 200}
+    with pytest.raises(ValueError, match="'blur' twice: write --on NAME=FILE"):
+        inputs.read_test_sets([*items, f"blur={files / 'ind.npz'}"])
+
+
+def test_a_reference_may_be_an_alias():
+    assert inputs.make_bootstrap(True, 300, 4, "ts") == Bootstrap(300, 4, "temperature_scaling")
+    assert inputs.make_bootstrap(True, None, 0, "luck").reference == "luck"
+    assert inputs.make_bootstrap(False, None, 0) is None
 
 
 def test_preprocessing_is_the_models_own_where_nothing_is_said():

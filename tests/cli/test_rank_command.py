@@ -19,15 +19,23 @@ def test_it_reads_what_compare_wrote(files, tmp_path, capsys):
     lines = [line.split() for line in captured.out.splitlines() if line]
     assert {lines[1][0], lines[2][0]} == {"uncalibrated", "spline"}
     assert float(lines[1][1]) + float(lines[2][1]) == pytest.approx(3)
-    assert "skipped: not in every file (multi_isotonic)" in captured.err
+    assert captured.err == "skipped: not in every file (multi_isotonic)\n"
+    out = tmp_path / "ranking.json"
+    assert main(["rank", *tables, "--json", str(out)]) == 0
+    document = json.loads(out.read_text())
+    assert (document["format"], document["version"]) == ("rightly-results", 1)
+    assert document["kind"] == "ranking" and document["classifiers"] == tables
+    ranks = {row["calibrator"]: row["mean_rank"] for row in document["rows"]}
+    assert sum(ranks.values()) == pytest.approx(3) and document["skipped"] == ["multi_isotonic"]
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
         ({"format": "rightly-results", "version": 2, "rows": []}, "write it again"),
-        ({"format": "rightly-view-cost", "version": 1, "rows": []}, "must be JSON that"),
-        ({"rows": []}, "must be JSON that"),
+        ({"format": "rightly-results", "version": 1, "kind": "ranking"}, "must hold a comparison"),
+        ({"format": "rightly-view-cost", "version": 1}, "must be JSON of results"),
+        ({"rows": []}, "must be JSON of results"),
     ],
 )
 def test_other_files_and_versions_are_refused(tmp_path, capsys, content, words):

@@ -1,6 +1,8 @@
-"""`rightly report`: what it takes. The page is in tests/reporting/test_html.py."""
+"""`rightly report`: what it takes. The page is in tests/reporting/html."""
 
 import html
+
+import pytest
 
 from rightly.cli import main
 
@@ -9,10 +11,30 @@ def test_the_page_holds_the_command_that_makes_it(files, tmp_path, capsys):
     out = tmp_path / "r.html"
     arguments = ["report", str(files / "cal.npz"), "--on", f"[b]a c[/b]={files / 'ind.npz'}"]
     arguments += ["--method", "ca_only", "--methods", "uncalibrated", "--title", "it"]
-    arguments += ["--resamples", "200", "--fit-seed", "2", "--bootstrap-seed", "3"]
+    arguments += ["--resamples", "200", "--bootstrap-seed", "3"]
     assert main([*arguments, "--out", str(out)]) == 0
-    assert f"the report is in {out}" in capsys.readouterr().out
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == (f"the report is in {out}\n", "")
     page = html.unescape(out.read_text())
-    assert "--fit-seed 2 --bootstrap-seed 3" in page
+    assert "--resamples 200 --bootstrap-seed 3" in page
     assert f"--on '[b]a c[/b]={files / 'ind.npz'}'" in page
     assert "--method ca_only --methods uncalibrated" in page and "--images" not in page
+
+
+@pytest.mark.parametrize("has_cal", [True, False])
+def test_a_saved_calibrator_is_reported_on_alone_or_beside_methods(files, tmp_path, has_cal):
+    saved, out = str(files / "saved.safetensors"), tmp_path / "page.html"
+    cal = [str(files / "cal.npz")] if has_cal else []
+    options = ["--calibrator", saved, "--on", str(files / "ind.npz"), "--resamples", "200"]
+    assert main(["report", *cal, *options, "--out", str(out)]) == 0
+    page = html.unescape(out.read_text())
+    assert f"--calibrator {saved}" in page and "--method " not in page
+    assert "spline" in page and ("multi_isotonic" in page) is False
+    assert ("ensemble_temperature_scaling</" in page) == has_cal
+
+
+def test_methods_without_their_inputs_are_skipped_with_a_word(files, tmp_path, capsys):
+    bare, out = str(files / "bare.npz"), str(tmp_path / "r.html")
+    arguments = ["report", bare, "--on", bare, "--method", "spline", "--methods", "baseline,paper"]
+    assert main([*arguments, "--out", out]) == 0
+    assert "skipped: needs view_logits (ca_views)" in capsys.readouterr().err

@@ -103,7 +103,7 @@ def second_node(cluster):
 def place(tmp_path, monkeypatch):
     """A folder with models and 160 images, which makes ten shards."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rightly.cli.collecting.Plan", partial(Plan, shard_size=16))
+    monkeypatch.setattr("rightly.collection.Plan", partial(Plan, shard_size=16))
     rng = np.random.default_rng(0)
     for name in "abc":
         (tmp_path / "images" / name).mkdir(parents=True)
@@ -144,13 +144,13 @@ def test_a_cluster_collects_what_one_process_does(place, second_node, capsys):
     (place / "images" / "b" / "damaged.png").write_bytes(b"none")
     others = ["--unreadable", "skip", "--features", "--shifts", "contrast,gaussian_noise:5"]
     assert collect("make", "local", *others) == 0
-    told = capsys.readouterr()
+    local = capsys.readouterr()
     assert collect("make", "ray", *others, "--engine", "ray") == 0
-    also = capsys.readouterr()
+    distributed = capsys.readouterr()
     assert_same("local", "ray")
     assert len(rows_of("ray")) == 11
-    assert "1 pictures of mode L" in told.err and also.err == told.err
-    assert "161 of 162 images" in also.out
+    assert "1 images of mode L" in local.err and distributed.err == local.err
+    assert "161 of 162 images" in distributed.out
     # What is complete is left alone, without a worker.
     assert collect("make", "ray", *others, "--engine", "ray") == 0
     assert "was complete" in capsys.readouterr().out
@@ -171,9 +171,9 @@ def test_a_shard_without_a_readable_image_waits_for_another(place, second_node, 
 
 
 def one_line(capsys):
-    told = capsys.readouterr().err
-    assert "Traceback" not in told
-    return told.replace("\n", " ")
+    message = capsys.readouterr().err
+    assert "Traceback" not in message
+    return message.replace("\n", " ")
 
 
 def when_both_nodes_work(out, strike):
@@ -229,10 +229,9 @@ def test_what_is_the_users_mistake_reads_as_in_one_process(place, second_node, c
         assert collect(model, f"local {model}") == 2
         expected = one_line(capsys)
         assert collect(model, f"ray {model}", "--engine", "ray") == 2
-        told = one_line(capsys)
-        assert told == expected
+        assert one_line(capsys) == expected
     assert collect("make", "ray", "--engine", "ray", "--views", "sideways") == 2
-    assert "view must be one of rotation" in one_line(capsys)
+    assert "--views must be one of rotation" in one_line(capsys)
     assert not Path("ray").exists()
 
 

@@ -57,6 +57,8 @@ EXIT_CODES = (
     "Exit codes: 0 done; 2 refused or failed; 3 a requirement missed; 4 drift alarm; "
     "5 the doctor found something; 130 interrupted."
 )
+ARGUMENTS = {"tests": "on"}  # arguments of the library whose options are called otherwise
+VERBS = "(?:must|needs?|has|have|is|are|excludes?)"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -121,12 +123,21 @@ def _run(arguments: list[str]) -> int:
     except typer.TyperException as error:
         return _refuse(f"{called}: {_describe_usage(error)} (see {called} --help)")
     except (ValueError, TypeError, OSError, ImportError) as error:
-        return _refuse(f"{called}: {name_options(str(error), _options_of(command))}")
+        return _refuse(f"{called}: {name_options(str(error), _list_options(command))}")
     except SystemExit:  # how Typer and Rich answer a pipe whose reader has gone
+        _reset_consoles()
         return ExitCode.FAILED
     if code == ExitCode.INTERRUPTED:
         ERR.print("stopped")
     return code or ExitCode.DONE
+
+
+def _reset_consoles() -> None:
+    """Lets consoles print again that Rich silenced because the reader of a pipe had gone."""
+    for console in (OUT, ERR):
+        if console.quiet:
+            console.print()  # throws away what was not written
+            console.quiet = False
 
 
 def _refuse(message: str) -> int:
@@ -143,25 +154,39 @@ def _describe_usage(error: typer.TyperException) -> str:
     return " ".join(error.format_message().split()).rstrip(".")
 
 
-def _options_of(command: object) -> dict[str, str]:
-    """The options of a command by the names of the arguments that they become."""
+def _list_options(command: object) -> dict[str, str]:
+    """What a command calls its parameters, by the names of the arguments that they become."""
     return {
         parameter.name: max(parameter.opts, key=len)
-        for parameter in getattr(command, "params", ())
         if parameter.param_type_name == "option"
+        else (parameter.metavar or parameter.name.upper()).strip("[].")
+        for parameter in getattr(command, "params", ())
     }
 
 
 def name_options(message: str, options: dict[str, str]) -> str:
-    """A message of the library whose first words are arguments, with the options instead.
+    """A message of the library with options instead of arguments.
 
-    A registry refuses one name of several, so `metric` stands for `--metrics` too.
+    These are the first words of a message, and what is written as `name='value'` or `name=`. A
+    registry refuses one name of several, so `metric` stands for `--metrics` too; `tests` stands for
+    an argument TEST.
     """
-    found = re.match(r"(\w+(?:(?:, | and )\w+)*) (?=must|needs|has|have|is|are|exclude)", message)
-    if found is None:
-        return message
 
-    def option_of(name: re.Match[str]) -> str:
-        return options.get(name[0]) or options.get(f"{name[0]}s") or name[0]
+    def find_option(name: str) -> str | None:
+        names = (ARGUMENTS.get(name, name), name, f"{name}s", name.removesuffix("s"))
+        return next((options[one] for one in names if one in options), None)
 
-    return re.sub(r"\b(?!and\b)\w+", option_of, found[1]) + message[found.end(1) :]
+    def name_subject(subject: re.Match[str]) -> str:
+        return re.sub(r"\b(?!and\b)\w+", lambda word: find_option(word[0]) or word[0], subject[0])
+
+    def name_item(item: re.Match[str]) -> str:
+        option = find_option(item[1])
+        return f"{option} {item[2]}" if option else item[0]
+
+    def name_value(pair: re.Match[str]) -> str:
+        option = find_option(pair[1])
+        return f"{option} {pair[2] or ''}".rstrip() if option else pair[0]
+
+    message = re.sub(rf"^\w+(?:(?:, | and )\w+)*(?= {VERBS}\b)", name_subject, message)
+    message = re.sub(rf"^(\w+)\['(.*?)'\](?= {VERBS}\b)", name_item, message)
+    return re.sub(r"\b(?<!-)(\w+)=(?:'([^']*)'|(?=[\s,:;.)]|$))", name_value, message)

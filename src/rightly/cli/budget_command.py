@@ -43,8 +43,12 @@ def run(
     )
     show(OUT, render_view_costs, points)
     if json:
-        content = {"method": method, "views": predictions.view_names}
-        write_json(json, "rightly-view-cost", {**content, "points": [asdict(p) for p in points]})
+        rows = [
+            {**asdict(point), "band": None if point.band.is_empty else list(point.band)}
+            for point in points
+        ]
+        content = {"method": method, "views": predictions.view_names, "points": rows}
+        write_json(json, "rightly-view-cost", content)
     if plot:
         from rightly.reporting.figures import draw_view_costs, save
 

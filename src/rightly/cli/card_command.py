@@ -31,7 +31,13 @@ def run(
 ) -> None:
     """Write a model card: calibration, threshold and cost."""
     from rightly.deployment.model_card import make_card
+    from rightly.deployment.runtime import SUFFIXES
 
+    if on and calibrator is None and model.suffix in SUFFIXES:
+        raise ValueError(
+            f"--on needs --calibrator, because {model} takes images: name the calibrator that it "
+            "was exported with"
+        )
     text = make_card(model, read_paths(on or []), calibrator, block_only=block)
     if out is None:
         print_line(text)

@@ -54,7 +54,7 @@ def print_line(text: str, console: Console = OUT, style: str = "") -> None:
 
 @contextmanager
 def show_status(message: str) -> Iterator[Callable[[str], object]]:
-    """A line on standard error while something runs; the function given changes its text."""
+    """A line on standard error while something runs; the function it yields changes its text."""
     with ERR.status(Text(message)) as status:
         yield lambda text: status.update(Text(text))
 
@@ -67,8 +67,8 @@ def show_progress(
     keep: bool = False,
     quiet: bool = False,
 ) -> Iterator[Callable[..., object]]:
-    """A bar on standard error; the function given advances it."""
-    if quiet:
+    """A bar on standard error; the function that it yields advances it."""
+    if quiet or not (keep or ERR.is_terminal):
         yield lambda count=1: None
         return
     with _make_bar(*columns, keep=keep) as progress:
@@ -79,6 +79,9 @@ def show_progress(
 @contextmanager
 def show_steps() -> Iterator[Callable[[str, int, int], object]]:
     """A bar for the library's progress: what is being done, how many steps are, and of how many."""
+    if not ERR.is_terminal:  # where Rich would leave an empty line
+        yield lambda step, done, total: None
+        return
     with _make_bar() as progress:
         task = progress.add_task("", total=None)
         yield lambda step, done, total: progress.update(

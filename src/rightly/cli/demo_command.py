@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rightly.cli.console import ERR, OUT, print_line, show_steps
+from rightly.cli.console import ERR, OUT, print_line, print_skipped, show_steps
 from rightly.cli.inputs import Methods, select_names
 
 EXAMPLE = "rightly demo --out report.html"
@@ -33,6 +33,7 @@ def run(
     )
     with show_steps() as progress:
         comparison = compare(cal, tests, methods=select_names(methods), progress=progress)
+    print_skipped(comparison.skipped)
     show(OUT, render_comparison, comparison)
     if find_spec("jinja2") is None:
         print_line("no report: it needs jinja2, pip install 'rightly[report]'", ERR)
@@ -44,6 +45,7 @@ def run(
             out=out,
             title="a ResNet-20 on CIFAR-10",
             progress=progress,
-            command="rightly demo",
+            command="rightly demo" + (f" --methods {methods}" if methods else ""),
+            **({"methods": select_names(methods)} if methods else {}),
         )
     print_line(f"\nA report on correctness_logistic: {out.resolve()}")

@@ -43,7 +43,7 @@ Methods = Annotated[
     str | None,
     typer.Option(
         "--methods",
-        help="all, or names joined by commas (rightly methods lists them).",
+        help="all, or names and groups joined by commas (rightly methods lists them).",
         show_default="baselines, the paper's and Rightly's own",
     ),
 ]
@@ -115,7 +115,7 @@ def read_paths(items: Sequence[str]) -> dict[str, Path]:
 
 
 def read_data_set(path: Path, views: Sequence[str] = ()) -> "tuple[Predictions, Labels]":
-    """Predictions with labels, of these views only where some are named."""
+    """Predictions with labels; with these views only, where any are named."""
     from rightly.predictions import load
 
     predictions, labels = load(path)
@@ -152,8 +152,10 @@ def make_bootstrap(
 
     if not intervals:
         return None
-    name = None if reference is None else CALIBRATORS.find(reference).name
-    return Bootstrap(resamples, seed, name)
+    # An unknown name is left to the comparison, which knows the methods that it may be.
+    if reference is not None and reference in CALIBRATORS:
+        reference = CALIBRATORS[reference].name
+    return Bootstrap(resamples, seed, reference)
 
 
 def make_preprocessing(

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rightly.cli.console import print_line, show_steps
+from rightly.cli.console import print_line, print_skipped, show_steps
 from rightly.cli.inputs import (
     DATA_SET,
     BootstrapSeed,
@@ -43,7 +43,8 @@ def run(
     ] = None,
     method: Annotated[str, typer.Option(help="The method the report is about.")] = "rightly",
     methods: Annotated[
-        str, typer.Option(help="Methods to compare it with, joined by commas.")
+        str,
+        typer.Option(help="all, or methods and groups to compare it with, joined by commas."),
     ] = "uncalibrated,temperature_scaling,ensemble_temperature_scaling,spline",
     metrics: Annotated[
         str | None,
@@ -76,11 +77,13 @@ def run(
         "bootstrap-seed": bootstrap_seed,
         "out": out,
     }
+    if cal is None and calibrator is None:
+        raise ValueError("report needs CAL, to fit --method on, or --calibrator: name one of them")
     from rightly.datasets import open_images
     from rightly.reporting import report
 
     with show_steps() as progress:
-        report(
+        made = report(
             read_paths(on),
             cal=cal,
             calibrator=calibrator,
@@ -95,6 +98,8 @@ def run(
             command=_spell(cal, options),
             **select_metrics(metrics),
         )
+    if made.comparison is not None:
+        print_skipped(made.comparison.skipped)
     print_line(f"the report is in {out}")
 
 

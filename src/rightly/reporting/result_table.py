@@ -106,7 +106,8 @@ def read_results(path: FilePath, kind: str) -> dict[str, Any]:
             raise ValueError(f"its format is not {FORMAT}")
     except ValueError as error:
         raise ValueError(
-            f"{os.fspath(path)} must be JSON of results, as {kind}.to_json(path) writes it: {error}"
+            f"{os.fspath(path)} must be JSON of results, as {kind}.to_json(path) or --json of the "
+            f"command writes it: {error}"
         ) from error
     if content.get("version") != VERSION:
         raise ValueError(
