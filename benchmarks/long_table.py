@@ -9,6 +9,7 @@ import numpy as np
 
 from rightly.atomic_write import write_atomically
 from rightly.evaluation.results import MethodRank, Result, mean_ranks
+from rightly.evaluation.results import unique as unique
 
 VERSION = "1"  # of the file, in the first column of every row
 
@@ -97,11 +98,6 @@ def rank_methods(entries: Iterable[Entry]) -> list[MethodRank]:
         for place in places
     ]
     return mean_ranks(by_classifier) if measured and set.intersection(*measured) else []
-
-
-def unique(items: Iterable[str]) -> list[str]:
-    """Each once, in the order of first appearance."""
-    return list(dict.fromkeys(items))
 
 
 def parse_names(text: str | None, names: Sequence[str], option: str) -> list[str]:

@@ -4,7 +4,7 @@
 
 A small network learns scikit-learn's 8 x 8 digits. It is asked about images it has not seen, as
 they are, through three views each, and turned; a calibrator learns from half of them how likely
-its answers are to be right, and is judged on the other half.
+its answers are to be right, and is tested on the other half.
 """
 
 import argparse

@@ -3,7 +3,7 @@
     python -m benchmarks.own.evaluate_own PREDICTIONS --classifiers resnet20,mobilenet \
         --shifts gaussian_blur,gaussian_noise [--shift-augmentation FOLDER [--strict]] [--ranks] \
         [--expected-shift 0.5] [--neighbours 1000] [--views hflip,translation] [--boosting] \
-        [--known] [--out results.csv]
+        [--oracle] [--out results.csv]
 
 PREDICTIONS/CLASSIFIER/{cal,ind,SHIFT}.npz hold predictions and labels, as `rightly.save` writes
 them; ind is the test set in distribution. FOLDER/CLASSIFIER.npz (see collect_shift_augmentation)
@@ -11,7 +11,7 @@ holds the same classifier's predictions for calibration images under synthetic s
 views. No shift is tested on a calibrator that was fitted on it, with --strict on one like it (any
 blur for a blur). --classifiers all and --shifts all take all that lie there. --ranks also fits
 every other registry entry that can be; --boosting also measures what it began from, gradient
-boosting on much evidence; --known what could be had if each shift were known: fitted on half of
+boosting on much evidence; --oracle what could be had if each shift were known: fitted on half of
 each set, tested on the other. --out keeps the values in a long table, and what it has is not fitted
 again.
 """
@@ -35,6 +35,7 @@ from benchmarks.own.targets import (
     format_ranks,
     format_targets,
 )
+from rightly.evaluation.data_sets import load_data_set
 from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.evaluation.method_selection import resolve_methods
 from rightly.metrics import METRICS
@@ -61,7 +62,7 @@ def main() -> None:
     parser.add_argument("--expected-shift", type=float, default=0.5)
     parser.add_argument("--neighbours", type=int, default=0)
     parser.add_argument("--boosting", action="store_true")
-    parser.add_argument("--known", action="store_true")
+    parser.add_argument("--oracle", action="store_true")
     parser.add_argument("--out", type=Path, metavar="CSV")
     options = parser.parse_args()
     classifiers, shifts = list_names(options)
@@ -89,9 +90,9 @@ def evaluate_classifier(
 ) -> list[Entry]:
     """The rows of all methods for one classifier, fitted where the table does not have them."""
     folder, views = options.predictions / name, options.views.split(",") if options.views else None
-    cal = load_labelled(folder / "cal.npz", views)
+    cal = load_data_set(folder / "cal.npz", views)
     tests = {
-        test: load_labelled(folder / f"{test}.npz", views) for test in (IN_DISTRIBUTION, *shifts)
+        test: load_data_set(folder / f"{test}.npz", views) for test in (IN_DISTRIBUTION, *shifts)
     }
     arguments = {"expected_shift": options.expected_shift, "neighbours": options.neighbours}
     setup = describe_setup(options)
@@ -131,15 +132,15 @@ def list_methods(
     }
     if options.boosting:
         methods["boosting"] = lambda: time_call(lambda: measure_boosting(cal, tests))
-    if options.known:
-        methods["shift known"] = lambda: time_call(
-            lambda: {test: measure_known_shift(*data) for test, data in tests.items()}
+    if options.oracle:
+        methods["oracle"] = lambda: time_call(
+            lambda: {test: measure_oracle(*data) for test, data in tests.items()}
         )
     if options.shift_augmentation:
         path = options.shift_augmentation / f"{name}.npz"
         views = options.views.split(",") if options.views else None
         methods[f"{OWN}, shift augmentation"] = lambda: measure_augmented(
-            cal, load_labelled(path, views), tests, arguments, options.strict
+            cal, load_data_set(path, views), tests, arguments, options.strict
         )
     if options.ranks:
         for other in resolve_methods("all", cal, tests).methods:
@@ -154,14 +155,6 @@ def describe_setup(options: argparse.Namespace) -> str:
     parts += [f"neighbours {options.neighbours}"] if options.neighbours else []
     parts += [f"views {options.views}"] if options.views else []
     return "; ".join([*parts, "strict"] if options.strict else parts)
-
-
-def load_labelled(path: Path, views: Sequence[str] | None) -> Labelled:
-    """Predictions and labels of a file, with these views or all."""
-    predictions, labels = rightly.load(path)
-    if labels is None:
-        raise ValueError(f"{path} must hold labels to fit or measure with, but it has none")
-    return (predictions.with_views(views) if views else predictions), labels
 
 
 def time_call(work: Callable[[], T]) -> tuple[T, float]:
@@ -181,7 +174,7 @@ def measure_method(
     return values, seconds
 
 
-def measure_known_shift(predictions: Predictions, labels: torch.Tensor) -> dict[str, float]:
+def measure_oracle(predictions: Predictions, labels: torch.Tensor) -> dict[str, float]:
     """The table's metrics of a set, each half tested by what was fitted on the other."""
     even = torch.arange(len(predictions)) % 2 == 0
     confidence = np.zeros(len(predictions))
@@ -204,24 +197,19 @@ def measure_augmented(
     shifted, labels = augmentation
     group = find_family if strict else kind
     groups = [group(shift) for shift in shifted.shift_names]
-    values, taken = {}, []
+    values, seconds = {}, []
     for name, test in tests.items():
         kept = torch.tensor([False, *(other != group(name) for other in groups)])[shifted.shift]
         joined = join_augmentation(cal[0], shifted[kept])
-        built, joined_labels = (
-            rightly.calibrator(OWN, **arguments),
-            torch.cat([cal[1], labels[kept]]),
-        )
-        start = time.perf_counter()
-        calibrator = built.fit(joined, joined_labels)
-        taken.append(time.perf_counter() - start)
+        data = joined, torch.cat([cal[1], labels[kept]])
+        built = rightly.calibrator(OWN, **arguments)
+        calibrator, took = time_call(lambda built=built, data=data: built.fit(*data))
+        seconds.append(took)
         weight = float(calibrator.stored()["shift_weight"])
         count = len(shifted.shift[kept].unique())
-        print(
-            f"  {name}: fitted on {count} shifts, weight {weight:g}, {taken[-1]:.1f} s", flush=True
-        )
+        print(f"  {name}: fitted on {count} shifts, weight {weight:g}, {took:.1f} s", flush=True)
         values[name] = measure(calibrator, *test, TABLE_METRICS)
-    return values, float(np.mean(taken))
+    return values, float(np.mean(seconds))
 
 
 def join_augmentation(cal: Predictions, shifted: Predictions) -> Predictions:

@@ -31,7 +31,7 @@ TARGETS: dict[str, tuple[Target, Target]] = {
     "correctness_logistic": PLAIN,
     "correctness_logistic, shift augmentation": (Target(1.0, 0.95, 1.3), Target(0.65, 0.85, 3.5)),
     "boosting": PLAIN,
-    "shift known": PLAIN,
+    "oracle": PLAIN,
 }
 
 

@@ -37,7 +37,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Places:
-    """Where things lie: given data, which is only read, and predictions that are collected."""
+    """Where data lie, which are only read, and where collected predictions go."""
 
     data: Path
     predictions: Path

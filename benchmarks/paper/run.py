@@ -144,12 +144,13 @@ def main() -> int:
         notify("stopped: the same command goes on from here")
         return 130
     of_setup = [entry for entry in entries if entry.setup == setup.name]
-    print(
-        f"{options.out} has {len(of_setup)} values of {setup.name}: "
-        f"{len({entry.classifier for entry in of_setup})} classifiers, "
-        f"{len({entry.method for entry in of_setup})} methods, "
-        f"{len({entry.test_set for entry in of_setup})} test sets"
-    )
+    counts = {
+        "classifier": len({entry.classifier for entry in of_setup}),
+        "method": len({entry.method for entry in of_setup}),
+        "test set": len({entry.test_set for entry in of_setup}),
+    }
+    listed = ", ".join(f"{n} {noun}{'' if n == 1 else 's'}" for noun, n in counts.items())
+    print(f"{options.out} has {len(of_setup)} values of {setup.name}: {listed}")
     return 0 if of_setup else 2
 
 

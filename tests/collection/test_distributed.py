@@ -191,9 +191,7 @@ def test_workers_collect_and_apply_as_one_process_does(place):
     predictions, labels = load("local")
     calibrator("temperature_scaling").fit(predictions, labels).save("a.safetensors")
     counts = []
-    apply(
-        "a.safetensors", "ray", "scores", cluster=Cluster(), progress=lambda *x: counts.append(x)
-    )
+    apply("a.safetensors", "ray", "scores", cluster=Cluster(), progress=lambda *x: counts.append(x))
     assert counts == [(done, 4) for done in range(5)]
     job = ScoringJob.begin(Path("a.safetensors"), Path("ray"), Path("scores"))
     assert not job.target.missing() and len(job.join()["confidence"]) == 60

@@ -1,7 +1,7 @@
 """What training and inference cost, method by method.
 
 Seconds to fit and microseconds a sample to score, the best of three turns on the first classifier;
-the machine may be shared, so each is also given as a ratio to one softmax-and-max pass over the
+the machine may be shared, so each is also shown as a ratio to one softmax-and-max pass over the
 same logits. What views cost comes on top: one more forward pass of the classifier for each.
 """
 

@@ -34,7 +34,7 @@ def draw_lines(
     y: str,
     legend: bool = True,
 ) -> Any:
-    """One line a name, told apart by colour and by mark."""
+    """One line a name, with a colour and a mark of its own."""
     for i, (name, (across, up)) in enumerate(series.items()):
         ax.plot(across, up, marker=MARKERS[i % len(MARKERS)], color=COLOURS.get(name), label=name)
     return finish_axes(ax, x, y, legend)

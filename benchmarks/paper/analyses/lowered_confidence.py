@@ -1,6 +1,6 @@
 """How much of the released code's gain is lowered confidence.
 
-The released code weighs right and wrong samples alike, which lowers every confidence.
+The released code weights right and wrong samples alike, which lowers every confidence.
 `balanced_temperature` does only that: one temperature under the same weights, no network, no
 views. Where the two agree, nothing was learned about which samples are right. Also: what happens
 as the test set's accuracy falls (right and wrong samples of all shifted sets, mixed anew), and

@@ -34,12 +34,12 @@ from rightly.collection.ray_cluster import (
 from rightly.datasets import open_images
 from rightly.predictions.store import Store
 
-ROUNDS = 3  # in a row without a new shard, before giving up
-BEGUN = 4  # times one shard may be begun: it brings down its workers if it was never finished
-COUNT = 120  # seconds for an answer of the counter, which may have to move from a lost node
+MAX_IDLE_ROUNDS = 3  # in a row without a new shard, before giving up
+MAX_STARTS = 4  # of one shard: it brings down its workers if it was never finished
+COUNTER_TIMEOUT_S = 120  # the counter may have to move from a lost node
 
 Answer = dict[str, Any]
-KINDS = (ImportError, OSError, TypeError, ValueError)  # what bad input raises
+INPUT_ERRORS = (ImportError, OSError, TypeError, ValueError)
 
 
 @runtime_checkable
@@ -125,7 +125,7 @@ def run_shards(cluster: Cluster, job: ShardJob, done: Callable[[int, Answer], ob
         return
     ray, idle, lost = load_ray(), 0, ""
     with connect(ray, cluster):
-        while todo and idle < ROUNDS:
+        while todo and idle < MAX_IDLE_ROUNDS:
             reported, postponed = set(), {}
             try:
                 for k, answer in _yield_answers(ray, cluster, job, todo):
@@ -151,7 +151,7 @@ def run_shards(cluster: Cluster, job: ShardJob, done: Callable[[int, Answer], ob
             todo = left
     if todo:
         raise OSError(
-            f"no progress in {ROUNDS} rounds, {len(todo)} shards missing{lost}; "
+            f"no progress in {MAX_IDLE_ROUNDS} rounds, {len(todo)} shards missing{lost}; "
             "rerun the same command to resume"
         )
 
@@ -182,7 +182,7 @@ def _yield_answers(
         for row in rows:
             answer: Answer = json.loads(row["answer"])
             if "error" in answer:
-                kinds = {kind.__name__: kind for kind in KINDS}
+                kinds = {kind.__name__: kind for kind in INPUT_ERRORS}
                 raise kinds.get(answer["error"], RuntimeError)(answer["message"])
             yield int(row["shard"]), answer
 
@@ -201,8 +201,8 @@ class _Worker:
         k = int(batch["shard"][0])
         try:
             answer = self._do_shard(k)
-        except KINDS as error:
-            kind = next(kind for kind in KINDS if isinstance(error, kind))
+        except INPUT_ERRORS as error:
+            kind = next(kind for kind in INPUT_ERRORS if isinstance(error, kind))
             answer = {"error": kind.__name__, "message": str(error)}
         except Exception:
             answer = {"error": "RuntimeError", "message": f"in a worker: {traceback.format_exc()}"}
@@ -213,11 +213,11 @@ class _Worker:
             self._enter_environment()
         if self.job.target.shard(k).is_file():
             return {}  # by a worker that was lost before it answered
-        begun = load_ray().get(self.counter.begin.remote(k), timeout=COUNT)
-        if begun > BEGUN:
+        begun = load_ray().get(self.counter.begin.remote(k), timeout=COUNTER_TIMEOUT_S)
+        if begun > MAX_STARTS:
             raise OSError(
-                f"shard {k} brought down its worker {BEGUN} times: is there enough memory for the "
-                "model and for this batch size?"
+                f"shard {k} brought down its worker {MAX_STARTS} times: is there enough memory for "
+                "the model and for this batch size?"
             )
         if self.do_shard is None:
             self.do_shard = self.job.open()

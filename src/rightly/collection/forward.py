@@ -80,15 +80,15 @@ def _run_batch(
     views: list[Tensor] = []
     features: list[Tensor] = []
     for text in (None, *plan.shifts):
-        shown = clean
+        inputs = clean
         if text is not None:
             name, severity = parse_shift(text)
-            shown = SHIFTS.find(name)(clean, severity, plan.seed)
-        image_logits, image_features = classifier.forward(shown, plan.features)
+            inputs = SHIFTS.find(name)(clean, severity, plan.seed)
+        image_logits, image_features = classifier.forward(inputs, plan.features)
         if not logits:
             images.check_classes(image_logits.shape[1])
         logits.append(images.restrict(image_logits))
-        view_logits = [classifier.forward(VIEWS.find(name)(shown))[0] for name in plan.views]
+        view_logits = [classifier.forward(VIEWS.find(name)(inputs))[0] for name in plan.views]
         if view_logits:
             views.append(images.restrict(torch.stack(view_logits, 1)))
         if image_features is not None:

@@ -11,10 +11,10 @@ from typing import Any
 
 from rightly.optional import require
 
-START = 300  # seconds for a place for one worker: a cluster may have to grow
-STALL = 6 * 3600  # seconds without any answer: longer than any shard takes
-CONNECT = 20  # seconds to reach a cluster
-OBJECTS = 100_000_000  # bytes of shared memory: only answers are kept there
+START_TIMEOUT_S = 300  # for a place for one worker: a cluster may have to grow
+STALL_TIMEOUT_S = 6 * 3600  # without any answer: longer than any shard takes
+CONNECT_TIMEOUT_S = 20
+OBJECT_STORE_BYTES = 100_000_000  # small, because only answers are kept there
 
 
 def load_ray() -> Any:
@@ -52,7 +52,7 @@ def connect(ray: Any, cluster: Cluster) -> Iterator[None]:
     # Ray's own lines would tear the progress bar; errors are raised here.
     quiet = {"RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_USAGE_STATS_ENABLED": "0"}
     added = {name: value for name, value in quiet.items() if name not in os.environ}
-    own = {"include_dashboard": False, "object_store_memory": OBJECTS}
+    own = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
     check_reachable(cluster.address)
     os.environ.update(added)
     try:
@@ -81,7 +81,7 @@ def count_workers(ray: Any, cluster: Cluster) -> int:
     # This machine does not grow, a cluster may; Ray Data would wait for it without end.
     place = ray.remote(num_cpus=cluster.cpus, num_gpus=cluster.gpus)(_do_nothing).remote()
     try:
-        ray.get(place, timeout=START if room or cluster.address else 0)
+        ray.get(place, timeout=START_TIMEOUT_S if room or cluster.address else 0)
     except ray.exceptions.GetTimeoutError as error:
         ray.cancel(place, force=True)
         total = ray.cluster_resources()
@@ -98,7 +98,7 @@ def quiet_ray_data(ray: Any) -> Iterator[None]:
     context, logger = ray.data.DataContext.get_current(), logging.getLogger("ray.data")
     wanted = {
         "enable_progress_bars": False,
-        "execution_no_progress_timeout_s": STALL,  # only newer versions know it
+        "execution_no_progress_timeout_s": STALL_TIMEOUT_S,  # only newer versions know it
     }
     before = {name: getattr(context, name) for name in wanted if hasattr(context, name)}
     level = logger.level
@@ -119,7 +119,7 @@ def check_reachable(address: str | None) -> None:
     if not colon:
         return  # none, or a word such as "auto" that Ray looks up
     try:
-        socket.create_connection((host, int(port)), CONNECT).close()
+        socket.create_connection((host, int(port)), CONNECT_TIMEOUT_S).close()
     except (OSError, ValueError) as error:
         raise ConnectionError(f"there is no Ray cluster at {address}: {error}") from error
 

@@ -25,7 +25,7 @@ Progress = Callable[[str, int, int], object]
 
 
 def resolve_metrics(metrics: str | Iterable[str] | None) -> list[str]:
-    """The metrics of one name or some; None and "all" stand for every one."""
+    """The metrics of one name or several; None and "all" stand for every one."""
     if metrics is None or metrics == "all":
         return list(METRICS)
     names = [metrics] if isinstance(metrics, str) else metrics

@@ -1,8 +1,8 @@
 """Which methods the data allow, and which one to use, by the calibration data alone.
 
-To select one, every candidate is fitted on some images and evaluated on others, by the squared
-error of its confidence. Where there are images under synthetic shifts, these count too: with the
-images, some kinds of shifts are left out of each fit, and only those evaluate it. The simplest
+To select one, every candidate is cross-validated over images by the squared error of its
+confidence. Where there are images under synthetic shifts, these count too: with the images, each
+fit leaves out kinds of shifts, and only those evaluate it. The simplest
 candidate wins that is not worse than the best by more than one standard error of their difference.
 """
 
@@ -39,9 +39,9 @@ Parts = Sequence[tuple[np.ndarray, float]]  # rows of one kind of shift, and the
 
 
 def find_missing_inputs(name: str, predictions: Iterable[Predictions]) -> tuple[str, ...]:
-    """What a method needs and some of these predictions lack.
+    """What a method needs and any of these predictions lack.
 
-    What it only uses is missing where some have it and others do not: fitted with it, it needs it.
+    What it only uses is missing where one has it and another does not: fitted with it, it needs it.
     """
     everywhere, method = list(predictions), CALIBRATORS.find(name)
 
@@ -63,7 +63,7 @@ class ResolvedMethods(NamedTuple):
 def resolve_methods(
     methods: str | Sequence[str] | None, cal: LabelledSet, tests: TestSets
 ) -> ResolvedMethods:
-    """The methods of some names, aliases and groups; of groups, those whose inputs are there.
+    """The methods that names, aliases and groups select; of groups, those whose inputs are there.
 
     None stands for the groups baseline, paper and own, "all" for every group. A method called by
     its own name is not skipped: it is refused when it is fitted.
@@ -133,7 +133,7 @@ def select_method(
     folds: int = FOLDS,
     progress: Callable[[str], object] | None = None,
 ) -> MethodChoice:
-    """Compares candidates, given from the simplest on, by cross-validation on calibration data.
+    """Selects one of the candidates, simplest first, by cross-validation on calibration data.
 
     `expected_shift` is the weight of shifted images in the comparison, where there are any, and in
     the candidates that take it. Candidates whose inputs are missing are skipped. `progress` is
@@ -204,7 +204,7 @@ def _choose(
 
 
 def _weigh_kinds(kind: np.ndarray, expected_shift: float) -> Parts:
-    """The rows of images as they are, then of each kind of shift, and what each part weighs."""
+    """The rows of images as they are, then of each kind of shift, each with its weight."""
     shifts = [value for value in np.unique(kind).tolist() if value]
     if not shifts:
         return [(kind == 0, 1.0)]

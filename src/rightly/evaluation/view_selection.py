@@ -143,19 +143,19 @@ class _HeldOutLosses:
         logits = torch.zeros_like(self.log_odds.image)
         with torch.no_grad(), single_threaded():
             for fold in range(FOLDS):
-                out = self.image % FOLDS == fold
+                held_out = self.image % FOLDS == fold
                 rows = Rows(
-                    evidence[~out],
-                    self.classes[~out],
-                    self.correct[~out],
-                    torch.ones_like(logits[~out]),
+                    evidence[~held_out],
+                    self.classes[~held_out],
+                    self.correct[~held_out],
+                    torch.ones_like(logits[~held_out]),
                 )
-                scale = max(SETTINGS.ridge * int((~out).sum()), SETTINGS.min_ridge)
+                scale = max(SETTINGS.ridge * int((~held_out).sum()), SETTINGS.min_ridge)
                 penalty = torch.full((evidence.shape[1],), scale, dtype=torch.float64)
                 model = fit_ridge_logistic(rows, penalty, SETTINGS.class_ridge, self.class_count)
                 score = model.logits(evidence, self.classes)
-                platt = fit_platt(score[~out], rows.correct, rows.weight)
-                logits[out] = platt(score[out])
+                platt = fit_platt(score[~held_out], rows.correct, rows.weight)
+                logits[held_out] = platt(score[held_out])
         correct = self.correct.double()
         log_loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, correct)
         return (logits.sigmoid() - correct).square().numpy(), float(log_loss)

@@ -1,4 +1,4 @@
-"""Predictions of one classifier joined row after row, with their images told apart."""
+"""Predictions of one classifier joined row after row; images of different files are renumbered."""
 
 from collections.abc import Sequence
 from uuid import uuid4
@@ -78,7 +78,7 @@ def _join_images(
         return torch.cat([part.images() for part in parts]), origins.pop()
     if all(part.image is not None or bool(part.unshifted().all()) for part in parts):
         return (_renumber(parts), uuid4().hex) if numbered else (None, None)
-    # Shifted rows that nobody numbered: by position, if that parts no rows known to be together.
+    # Shifted rows that nobody numbered: by position, unless that separates rows of one image.
     image = derive_images(shift)
     if image is None or (numbered and _splits_images(parts, image)):
         return None, None
@@ -104,7 +104,7 @@ def _renumber(parts: Sequence[Predictions]) -> Labels:
 
 
 def _splits_images(parts: Sequence[Predictions], image: Labels) -> bool:
-    """Whether rows of one image, as far as that is known, got different numbers."""
+    """Whether rows that share an image in a numbered part got different numbers."""
     sizes = [len(part) for part in parts]
     numbered = [
         (part, rows)

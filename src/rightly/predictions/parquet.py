@@ -153,7 +153,7 @@ def _find_shards(path: Path) -> list[Path]:
 
 
 def _to_array(column: Any) -> np.ndarray:
-    """Rows of numbers, with -1 for a label that is not known."""
+    """Rows of numbers, with -1 for a missing label."""
     if hasattr(column.type, "list_size"):
         return column.flatten().to_numpy(zero_copy_only=False).reshape(-1, column.type.list_size)
     return column.fill_null(-1).to_numpy(zero_copy_only=False)

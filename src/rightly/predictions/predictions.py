@@ -102,11 +102,11 @@ class Predictions:
     @classmethod
     def unchecked(cls, logits: Logits, **others: Any) -> "Predictions":
         """Predictions inside a graph that is being traced, where no value can be looked at."""
-        made = object.__new__(cls)
+        predictions = object.__new__(cls)
         for field in fields(cls):
             value = logits if field.name == "logits" else others.get(field.name, field.default)
-            object.__setattr__(made, field.name, value)
-        return made
+            object.__setattr__(predictions, field.name, value)
+        return predictions
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -216,7 +216,7 @@ class Predictions:
         return self._replace(**tensors)
 
     def _replace(self, **changes: Any) -> "Predictions":
-        """A copy with some fields changed; what was checked once is not checked again."""
+        """A copy with these fields changed; what was checked once is not checked again."""
         copy = object.__new__(Predictions)
         for field in fields(self):
             value = changes.get(field.name, getattr(self, field.name))

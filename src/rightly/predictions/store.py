@@ -48,16 +48,16 @@ class Store:
         if path.exists() and not path.is_dir():
             raise ValueError(f"out must be a folder, but {path} is a file")
         path.mkdir(parents=True, exist_ok=True)
-        for left in path.glob(LEFTOVERS):
-            left.unlink()
+        for leftover in path.glob(LEFTOVERS):
+            leftover.unlink()
         store = cls(path, wanted)
         shards = store.shards()
         if shards:
-            there = read_settings(shards[0])
+            stored = read_settings(shards[0])
             differences = "; ".join(
-                f"{key} was {_shorten(there.get(key))}, now {_shorten(wanted[key])}"
+                f"{key} was {_shorten(stored.get(key))}, now {_shorten(wanted[key])}"
                 for key in wanted
-                if there.get(key) != wanted[key]
+                if stored.get(key) != wanted[key]
             )
             if differences:
                 raise ValueError(

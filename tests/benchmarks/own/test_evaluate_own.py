@@ -57,7 +57,7 @@ def test_no_shift_is_tested_after_a_fit_on_it(stored, monkeypatch, capsys, optio
 
 def test_where_the_shift_is_known_each_half_is_measured_by_the_other():
     predictions, labels = make(n=200)
-    values = evaluate_own.measure_known_shift(predictions, labels)
+    values = evaluate_own.measure_oracle(predictions, labels)
     even = torch.arange(200) % 2 == 0
     squares = []
     for half in (even, ~even):

@@ -37,4 +37,7 @@ def test_a_missed_target_is_marked():
 def test_ranks_share_ties():
     lines = {line.split()[0]: line.split()[1:] for line in format_ranks(ENTRIES)[1:]}
     # Better in two of four metrics in distribution, worse in one, equal in KS.
-    assert lines == {"correctness_logistic": ["1.38", "1.00"], "temperature_scaling": ["1.62", "2.00"]}
+    assert lines == {
+        "correctness_logistic": ["1.38", "1.00"],
+        "temperature_scaling": ["1.62", "2.00"],
+    }
