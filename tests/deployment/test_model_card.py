@@ -8,7 +8,7 @@ import torch
 import rightly
 from rightly import CalibratedClassifier
 from rightly.deployment import make_card
-from rightly.deployment.model_card import measure_rows, read_metadata
+from rightly.deployment.model_card import read_metadata
 from tests.deployment.tiny_models import Small, fitted, predictions
 from tests.deployment.tiny_onnx import METADATA, write_onnx
 
@@ -43,9 +43,16 @@ def test_each_shift_is_measured_by_itself_and_views_are_chosen():
         shift=torch.arange(400) % 2,
         shift_names=["blur:3"],
     )
-    rows = measure_rows(fitted(), "mine", (both, labels))
-    assert [(row.name, row.samples) for row in rows] == [("mine", 200), ("blur:3", 200)]
-    assert rows[0].coverage is None and rows[0].accepted_accuracy is None
+    card = make_card(fitted(), {"mine": (both, labels)})
+    straight = rightly.Predictions(
+        collected.logits[::2], collected.view_logits[::2], view_names=collected.view_names
+    )
+    alone = make_card(fitted(), {"mine": (straight, labels[::2])}, block_only=True)
+    row = next(line for line in alone.splitlines() if line.startswith("| mine |"))
+    assert row in card and "| blur:3 | 200 |" in card
+    assert "No threshold was asked for" in card
+    with pytest.raises(ValueError, match=r"'blur:3' twice"):
+        make_card(fitted(), {"mine": (both, labels), "blur:3": (collected, labels)})
 
 
 @pytest.mark.filterwarnings("ignore:all 400 calibration samples are predicted right")
@@ -87,7 +94,7 @@ def test_predictions_are_read_from_a_path_and_need_labels(tmp_path):
     calibrator = fitted("temperature_scaling")
     from_path = make_card(calibrator, {"mine": tmp_path / "test.npz"})
     assert from_path == make_card(calibrator, {"mine": (collected, labels)})
-    with pytest.raises(ValueError, match="test set bare must hold labels"):
+    with pytest.raises(ValueError, match=r"tests\['bare'\] must hold labels"):
         make_card(calibrator, {"bare": tmp_path / "bare.npz"})
 
 

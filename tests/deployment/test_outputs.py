@@ -45,6 +45,9 @@ def test_values_are_read_by_name_and_unknown_ones_are_ignored():
     values = make_outputs().to_dict()
     shuffled = dict(reversed(values.items())) | {"from_the_future": np.zeros(3)}
     assert np.array_equal(read_outputs(shuffled).confidence, values["confidence"])
+    # onnxruntime's integers: C's long long, as wide as int64, but another type to NumPy.
+    shuffled["classes"] = values["classes"].astype(np.longlong)
+    assert read_outputs(shuffled).classes.dtype == np.int64
     del shuffled["classes"]
     with pytest.raises(ValueError, match=r"m\.onnx .* lacks \['classes'\]: export it again"):
         read_outputs(shuffled, "m.onnx")

@@ -1,97 +1,114 @@
-"""What serves an ONNX file loads neither torch nor SciPy, whatever it imports."""
+"""What serves an ONNX file runs where neither torch nor SciPy is installed."""
 
-import ast
+import os
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 import rightly
 from tests.deployment.tiny_onnx import write_onnx
+from tests.serving.fake_model import make_file
 
 ROOT = Path(rightly.__file__).parent
-HEAVY = {"torch", "scipy", "sklearn"}
 LIGHT = (
     "rightly.deployment.runtime",
     "rightly.deployment.outputs",
     "rightly.deployment.metadata",
-    *(f"rightly.serving.{file.stem}" for file in sorted((ROOT / "serving").glob("*.py"))),
+    "rightly.deployment.card_markdown",
+    *(f"rightly.serving.{file.stem}" for file in sorted((ROOT / "serving").glob("[a-z]*.py"))),
 )
+# Run by Python itself at its start, before anything of ours.
+BLOCK = "import sys\nsys.modules.update(torch=None, scipy=None, sklearn=None)\n"
 
 
-def find_file(module: str) -> Path | None:
-    """The file of one of our modules."""
-    path = ROOT.joinpath(*module.split(".")[1:])
-    return next((f for f in (path.with_suffix(".py"), path / "__init__.py") if f.is_file()), None)
+@pytest.fixture
+def environment(tmp_path):
+    """Of a process that finds neither torch nor SciPy."""
+    folder = tmp_path / "blocked"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(BLOCK)
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT.parent)])}
 
 
-def list_imports(file: Path) -> set[str]:
-    """Modules that importing a file loads: not those inside functions or for type checkers."""
-    names: set[str] = set()
-
-    def visit(nodes):
-        for node in nodes:
-            if isinstance(node, ast.Import):
-                names.update(alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                names.add(node.module)
-                names.update(f"{node.module}.{alias.name}" for alias in node.names)
-            elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-                visit(node.orelse)
-            elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                visit(ast.iter_child_nodes(node))
-
-    visit(ast.parse(file.read_text()).body)
-    return names
+def run_python(code, environment, *arguments):
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
-def follow_imports(module: str) -> dict[str, list[str]]:
-    """Every module that is loaded with this one, and the way to it."""
-    ways = {module: [module]}
-    waiting = [module]
-    while waiting:
-        current = waiting.pop()
-        file = find_file(current) if current.startswith("rightly") else None
-        if file is None:
-            continue
-        parts = current.split(".")
-        packages = {".".join(parts[:k]) for k in range(1, len(parts))}
-        for name in list_imports(file) | packages:
-            ours = not name.startswith("rightly") or find_file(name) is not None
-            if name not in ways and ours:
-                ways[name] = [*ways[current], name]
-                waiting.append(name)
-    return ways
+def test_torch_and_scipy_are_missing_here(environment):
+    code = (
+        "for name in ('torch', 'scipy'):\n"
+        "    try:\n"
+        "        __import__(name)\n"
+        "    except ImportError:\n"
+        "        print(name)\n"
+    )
+    assert run_python(code, environment).split() == ["torch", "scipy"]
 
 
-@pytest.mark.parametrize("module", LIGHT)
-def test_no_import_leads_to_torch_or_scipy(module):
-    ways = follow_imports(module)
-    heavy = [way for name, way in ways.items() if name.split(".")[0] in HEAVY]
-    assert not heavy, " -> ".join(heavy[0])
+def test_every_light_module_is_imported(environment):
+    # Each in a fresh interpreter's state of ours: what one loads must not hide what another lacks.
+    code = (
+        "import importlib, sys\n"
+        "for module in sys.argv[1:]:\n"
+        "    for name in [name for name in sys.modules if name.startswith('rightly')]:\n"
+        "        del sys.modules[name]\n"
+        "    print(importlib.import_module(module).__name__)\n"
+    )
+    assert run_python(code, environment, *LIGHT).split() == list(LIGHT)
 
 
-@pytest.mark.parametrize("module", LIGHT)
-def test_no_module_of_these_packages_leads_to_torch_or_scipy(module):
-    ways = follow_imports(module)
-    here = ("rightly.deployment", "rightly.serving")
-    for name, way in ways.items():
-        if all(step.startswith(here) for step in way[:-1]):
-            assert name.split(".")[0] not in HEAVY, " -> ".join(way)
-
-
-def test_a_file_is_served_where_torch_and_scipy_are_missing(tmp_path):
+def test_a_file_is_opened_and_predicts(environment, tmp_path):
     code = (
         "import sys\n"
-        "sys.modules.update(torch=None, scipy=None, sklearn=None)\n"
         "import numpy as np\n"
-        "import rightly.serving, rightly.deployment.runtime\n"
         "from rightly.deployment import open_exported\n"
         "model = open_exported(sys.argv[1])\n"
-        "rightly.serving.make_app(model)\n"
         "print(*model.predict(np.full((1, 8, 8, 3), (10, 200, 30), np.uint8)).classes)\n"
     )
+    assert run_python(code, environment, write_onnx(tmp_path / "m.onnx")) == "1"
+
+
+def test_the_command_serves_a_file(environment, tmp_path):
     path = write_onnx(tmp_path / "m.onnx")
-    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True)
-    assert done.stdout.strip() == "1", done.stderr
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "rightly", "serve", str(path), "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    try:
+        lines = [process.stdout.readline() for _ in range(2)]
+        address = re.search(r"http://127\.0\.0\.1:\d+", lines[1])
+        assert address, (lines, process.poll() is not None and process.stderr.read())
+        answer = httpx.post(
+            f"{address.group()}/predict", files={"image": make_file((20, 200, 30))}, timeout=30
+        )
+        assert answer.json()["predictions"][0]["name"] == "green"
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode == 0 and errors.strip() == "stopped"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_program_of_torch_says_that_torch_is_missing(environment, tmp_path):
+    (tmp_path / "m.pt2").write_bytes(b"a program")
+    code = (
+        "import sys\n"
+        "from rightly.deployment import open_exported\n"
+        "try:\n"
+        "    open_exported(sys.argv[1])\n"
+        "except ImportError as error:\n"
+        "    print(error)\n"
+    )
+    assert "torch" in run_python(code, environment, tmp_path / "m.pt2")

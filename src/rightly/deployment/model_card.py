@@ -11,7 +11,7 @@ from rightly.deployment.card_markdown import CardRow, render_block, render_card
 from rightly.deployment.metadata import CALIBRATOR_FILE, read_config
 from rightly.deployment.provenance import check_described, describe_calibrator
 from rightly.deployment.runtime import SUFFIXES, open_exported
-from rightly.evaluation.data_sets import DataSet, load_data_set, split_by_shift
+from rightly.evaluation.data_sets import DataSet, load_test_sets
 from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.predictions import Predictions
 from rightly.shapes import AnyArray
@@ -37,8 +37,8 @@ def make_card(
     if tests:
         fitted = _open_calibrator(model, calibrator)
         check_described(metadata, fitted, model)
-        for name, data in tests.items():
-            rows += measure_rows(fitted, name, data)
+        for name, (predictions, labels) in load_test_sets(tests, fitted.view_names).items():
+            rows.append(measure_row(fitted, name, predictions, labels))
     return render_block(metadata, rows) if block_only else render_card(metadata, rows)
 
 
@@ -69,27 +69,23 @@ def _open_calibrator(
     return load_calibrator(path / CALIBRATOR_FILE if path.is_dir() else path)
 
 
-def measure_rows(fitted: FittedCalibrator, name: str, data: DataSet) -> list[CardRow]:
-    """A calibrator on one test set, with a row for each shift in it."""
-    predictions, labels = load_data_set(data, fitted.view_names, f"tests[{name!r}]")
-    rows = []
-    for title, (test, truth) in split_by_shift(name, predictions, labels).items():
-        correct = fitted.classes(test) == truth
-        point = None
-        if fitted.threshold is not None:
-            point = operating_point(fitted.confidence(test), correct, fitted.threshold)
-        rows.append(
-            CardRow(
-                title,
-                len(test),
-                float(correct.double().mean()),
-                _measure(None, test, truth),
-                _measure(fitted, test, truth),
-                None if point is None else point.coverage,
-                None if point is None or not point.accepted else point.accuracy,
-            )
-        )
-    return rows
+def measure_row(
+    fitted: FittedCalibrator, name: str, predictions: Predictions, labels: AnyArray
+) -> CardRow:
+    """A calibrator measured on one test set, before and after; at its threshold if it has one."""
+    correct = fitted.classes(predictions) == labels
+    point = None
+    if fitted.threshold is not None:
+        point = operating_point(fitted.confidence(predictions), correct, fitted.threshold)
+    return CardRow(
+        name,
+        len(predictions),
+        float(correct.double().mean()),
+        _measure(None, predictions, labels),
+        _measure(fitted, predictions, labels),
+        None if point is None else point.coverage,
+        None if point is None or not point.accepted else point.accuracy,
+    )
 
 
 def _measure(

@@ -65,16 +65,23 @@ def check_output_names(names: Sequence[str], source: object) -> None:
         )
 
 
-def read_outputs(values: Mapping[str, Any], source: object = "the model") -> Outputs:
+def read_outputs(values: Mapping[str, np.ndarray], source: object = "the model") -> Outputs:
     """Outputs by their names; names that this version does not know are ignored."""
     check_output_names(list(values), source)
-    return Outputs(**{name: values[name] for name in OUTPUT_NAMES if name in values})
+    return Outputs(
+        **{name: _to_standard(values[name]) for name in OUTPUT_NAMES if name in values}
+    )
 
 
 def concatenate(parts: Sequence[Outputs]) -> Outputs:
     """The outputs of several batches as one, as arrays."""
     arrays = [part.to_numpy().to_dict() for part in parts]
     return Outputs(**{name: np.concatenate([part[name] for part in arrays]) for name in arrays[0]})
+
+
+def _to_standard(value: np.ndarray) -> np.ndarray:
+    # onnxruntime's integers are of C's type long long, which NumPy keeps apart from int64.
+    return value.astype(np.int64) if value.dtype.kind == "i" else value
 
 
 def _to_array(value: Any) -> np.ndarray:

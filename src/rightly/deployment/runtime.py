@@ -78,9 +78,7 @@ class OnnxModel(ExportedModel):
 
     def run(self, images: Float[np.ndarray, "n 3 h w"]) -> dict[str, np.ndarray]:
         values = self.session.run(self._names, {"images": images})
-        # onnxruntime's integers are of C's type long long, which NumPy keeps apart from int64.
-        plain = [value.astype(np.int64) if value.dtype.kind == "i" else value for value in values]
-        return dict(zip(self._names, plain, strict=True))
+        return dict(zip(self._names, values, strict=True))
 
 
 def open_exported(path: str | os.PathLike[str], threads: int = 0) -> ExportedModel:

@@ -45,7 +45,7 @@ class ServerMetrics:
         )
         self.queue = Gauge("rightly_queue_images", "Images that wait.", registry=registry)
         self.predictions = Counter(
-            "rightly_predictions", "Predictions prediction.", ["accepted"], registry=registry
+            "rightly_predictions", "Predictions made.", ["accepted"], registry=registry
         )
         self.confidence = Histogram(
             "rightly_confidence", "Calibrated confidence.", buckets=TENTHS, registry=registry
