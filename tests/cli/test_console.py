@@ -1,5 +1,6 @@
 """What is printed stays whole, whatever it is called and however narrow the terminal."""
 
+import io
 import json
 import math
 import os
@@ -10,6 +11,7 @@ import sys
 import warnings
 
 import pytest
+from rich.console import Console
 
 import rightly
 from rightly.cli import console
@@ -37,6 +39,28 @@ def test_names_meet_no_markup(capsys):
     captured = capsys.readouterr()
     assert captured.out == f"{ODD}\n"
     assert captured.err.startswith(f"{ODD}\n") and captured.err.endswith(f"warning: {ODD}\n")
+
+
+def test_bars_in_a_terminal_hold_names_as_they_are(monkeypatch):
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    monkeypatch.setattr(console, "ERR", terminal)
+    with console.show_steps() as step:
+        step(ODD, 1, 2)
+    with console.show_progress(3, ODD) as advance:
+        advance(2)
+    printed = terminal.file.getvalue()
+    assert printed.count(ODD) >= 2 and "1/2" in printed and "2/3" in printed
+
+
+def test_outside_a_terminal_only_what_is_kept_is_printed(capsys):
+    with console.show_steps() as step:
+        step("fitting", 1, 2)
+    with console.show_progress(2, "predicting") as advance:
+        advance(2)
+    assert capsys.readouterr().err == ""
+    with console.show_progress(2, "collecting", keep=True) as advance:
+        advance(2)
+    assert "collecting" in capsys.readouterr().err
 
 
 def test_a_quiet_bar_prints_nothing(capsys):

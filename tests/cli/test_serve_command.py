@@ -1,6 +1,9 @@
-"""`rightly serve`: what it refuses. That it serves is in tests/serving."""
+"""`rightly serve`: what it refuses and announces. That it serves is in tests/serving."""
+
+import sys
 
 import pytest
+from fastapi.testclient import TestClient
 
 from rightly.cli import main
 
@@ -18,3 +21,28 @@ from rightly.cli import main
 def test_limits_are_named_by_their_options(capsys, arguments, words):
     assert main(["serve", "nowhere.onnx", *arguments]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_it_says_what_is_served_and_where(place, monkeypatch, capsys):
+    answers = []
+
+    def ask(app, listening, timeout_s):
+        with TestClient(app) as client:
+            origin = {"Origin": "https://example.org"}
+            answers.append((client.get("/healthz", headers=origin), timeout_s))
+
+    monkeypatch.setattr("rightly.serving.run_app", ask)  # instead of waiting for a signal
+    options = ["--port", "0", "--timeout-s", "7", "--allow-origin", "https://example.org"]
+    assert main(["serve", str(place / "model.onnx"), *options]) == 0
+    captured = capsys.readouterr()
+    assert ":small, 4 classes, threshold 0.7" in captured.out
+    assert "listening on http://127.0.0.1:" in captured.out and captured.err == "stopped\n"
+    [(answer, timeout_s)] = answers
+    assert (answer.status_code, timeout_s) == (200, 7)
+    assert answer.headers["access-control-allow-origin"] == "https://example.org"
+
+
+def test_without_its_packages_the_error_names_what_to_install(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "rightly.serving", None)
+    assert main(["serve", "model.onnx"]) == 2
+    assert "pip install 'rightly[serve]'" in capsys.readouterr().err

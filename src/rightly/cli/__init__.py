@@ -117,13 +117,13 @@ def _run(arguments: list[str]) -> int:
         return ExitCode.FAILED  # a script that lost its command must not go on
     name = next((word for word in arguments if not word.startswith("-")), "")
     command = group.commands.get(name)
-    called = f"rightly {name}" if command else "rightly"
+    title = f"rightly {name}" if command else "rightly"
     try:
         code = group.main(arguments, "rightly", standalone_mode=False)
     except typer.TyperException as error:
-        return _refuse(f"{called}: {_describe_usage(error)} (see {called} --help)")
+        return _refuse(f"{title}: {_describe_usage(error)} (see {title} --help)")
     except (ValueError, TypeError, OSError, ImportError) as error:
-        return _refuse(f"{called}: {name_options(str(error), _list_options(command))}")
+        return _refuse(f"{title}: {name_options(str(error), _list_options(command))}")
     except SystemExit:  # how Typer and Rich answer a pipe whose reader has gone
         _reset_consoles()
         return ExitCode.FAILED

@@ -175,7 +175,7 @@ def _collect(
         print_line(note, ERR)
     log, start = CollectionLog(), monotonic()
     is_complete = not store.missing()
-    with show_progress(len(images), "collecting", *_rate(), keep=True, quiet=quiet) as advance:
+    with show_progress(len(images), "collecting", *_make_rate(), keep=True, quiet=quiet) as advance:
         if cluster is None:
             collect_into(store, classifier, images, plan, batch_size, workers, advance, log)
         else:
@@ -191,7 +191,7 @@ def _check_device(device: str, cluster: "Cluster") -> None:
         )
 
 
-def _rate() -> Any:
+def _make_rate() -> Any:
     """Images a second since this run began, as a column of the progress bar."""
     from rich.progress import ProgressColumn, Task
     from rich.text import Text

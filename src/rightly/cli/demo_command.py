@@ -3,7 +3,7 @@
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -38,6 +38,7 @@ def run(
     if find_spec("jinja2") is None:
         print_line("no report: it needs jinja2, pip install 'rightly[report]'", ERR)
         return
+    options: dict[str, Any] = {} if methods is None else {"methods": select_names(methods)}
     with show_steps() as progress:
         report(
             tests,
@@ -46,6 +47,6 @@ def run(
             title="a ResNet-20 on CIFAR-10",
             progress=progress,
             command="rightly demo" + (f" --methods {methods}" if methods else ""),
-            **({"methods": select_names(methods)} if methods else {}),
+            **options,
         )
     print_line(f"\nA report on correctness_logistic: {out.resolve()}")

@@ -118,13 +118,13 @@ def _select_method(
 
 def _describe_use(record: Mapping[str, Any], views: Sequence[str]) -> None:
     """Says when the calibrator accepts, and what its views cost."""
-    at = record["threshold"]
-    if at is not None:
-        text = f"accepts confidence from {at['threshold']:.4f}: "
-        if at["accepted"]:
+    point = record["threshold"]
+    if point is not None:
+        text = f"accepts confidence from {point['threshold']:.4f}: "
+        if point["accepted"]:
             text += (
-                f"{at['coverage']:.1%} of the calibration samples, {at['accuracy']:.2%} right "
-                f"(95 % interval {at['accuracy_low']:.2%} to {at['accuracy_high']:.2%})"
+                f"{point['coverage']:.1%} of the calibration samples, {point['accuracy']:.2%} "
+                f"right (95 % interval {point['accuracy_low']:.2%} to {point['accuracy_high']:.2%})"
             )
         else:
             text += "none of the calibration samples"

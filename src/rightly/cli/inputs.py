@@ -165,8 +165,8 @@ def make_preprocessing(
     options: dict[str, Any] = {
         "size": (size, size) if size else None,
         "resize": resize,
-        "mean": None if mean is None else _three_numbers(mean, "--mean"),
-        "std": None if std is None else _three_numbers(std, "--std"),
+        "mean": None if mean is None else _split_three(mean, "--mean"),
+        "std": None if std is None else _split_three(std, "--std"),
     }
     options = {name: value for name, value in options.items() if value}
     if not options:
@@ -176,7 +176,7 @@ def make_preprocessing(
     return Preprocessing(**options, interpolation=interpolation)
 
 
-def _three_numbers(text: str, option: str) -> tuple[float, float, float]:
+def _split_three(text: str, option: str) -> tuple[float, float, float]:
     numbers = split_numbers(text, option)
     if len(numbers) != 3:
         raise ValueError(f"{option} must be three numbers joined by commas, got {text!r}")

@@ -46,11 +46,11 @@ def run(
     with show_progress(len(files), "predicting") as advance:
         for start in range(0, len(files), batch_size):
             batch = files[start : start + batch_size]
-            new = _predict(exported, batch, unreadable)
+            added = _predict(exported, batch, unreadable)
             if jsonl:
-                for row in new:
+                for row in added:
                     typer.echo(jsons.dumps(row))
-            rows += new
+            rows += added
             advance(len(batch))
     if not jsonl:
         show(OUT, render_layout, _lay_out(rows, exported.threshold))
@@ -93,10 +93,10 @@ def _predict(
     if not decoded:
         return []
     outputs = model.predict(np.stack([pixels for _, pixels in decoded]))
-    return [_as_row(model, outputs, i, str(file)) for i, (file, _) in enumerate(decoded)]
+    return [_make_row(model, outputs, i, str(file)) for i, (file, _) in enumerate(decoded)]
 
 
-def _as_row(model: "ExportedModel", outputs: "Outputs", i: int, file: str) -> dict[str, Any]:
+def _make_row(model: "ExportedModel", outputs: "Outputs", i: int, file: str) -> dict[str, Any]:
     """The outputs for one picture, as plain values."""
     number = int(outputs.classes[i])
     names = model.class_names

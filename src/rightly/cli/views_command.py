@@ -41,12 +41,12 @@ def run(
     show(OUT, render_views, ranking)
     if json:
         content = {
-            "without": _as_row(ranking.without),
-            "alone": [_as_row(gain) for gain in ranking.alone],
-            "grown": [_as_row(gain) for gain in ranking.grown],
+            "without": _make_row(ranking.without),
+            "alone": [_make_row(gain) for gain in ranking.alone],
+            "grown": [_make_row(gain) for gain in ranking.grown],
         }
         write_json(json, "rightly-view-ranking", content)
 
 
-def _as_row(gain: "ViewGain") -> dict[str, Any]:
+def _make_row(gain: "ViewGain") -> dict[str, Any]:
     return {**asdict(gain), "passes": len(gain.views), "per_pass": gain.per_pass}
