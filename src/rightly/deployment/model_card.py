@@ -80,7 +80,7 @@ def measure_row(
     return CardRow(
         name,
         len(predictions),
-        float(correct.double().mean()),
+        float(correct.mean()),
         _measure(None, predictions, labels),
         _measure(fitted, predictions, labels),
         None if point is None else point.coverage,

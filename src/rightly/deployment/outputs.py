@@ -68,9 +68,7 @@ def check_output_names(names: Sequence[str], source: object) -> None:
 def read_outputs(values: Mapping[str, np.ndarray], source: object = "the model") -> Outputs:
     """Outputs by their names; names that this version does not know are ignored."""
     check_output_names(list(values), source)
-    return Outputs(
-        **{name: _to_standard(values[name]) for name in OUTPUT_NAMES if name in values}
-    )
+    return Outputs(**{name: _to_standard(values[name]) for name in OUTPUT_NAMES if name in values})
 
 
 def concatenate(parts: Sequence[Outputs]) -> Outputs:
