@@ -13,7 +13,7 @@ from rightly.deployment.provenance import check_described, describe_calibrator
 from rightly.deployment.runtime import SUFFIXES, open_exported
 from rightly.evaluation.data_sets import DataSet, load_test_sets
 from rightly.evaluation.measurement import TABLE_METRICS, measure
-from rightly.predictions import Predictions
+from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 
 AnyPath = str | os.PathLike[str]
@@ -73,7 +73,8 @@ def measure_row(
     fitted: FittedCalibrator, name: str, predictions: Predictions, labels: AnyArray
 ) -> CardRow:
     """A calibrator measured on one test set, before and after; at its threshold if it has one."""
-    correct = fitted.classes(predictions) == labels
+    truth = check_labels(labels, predictions)
+    correct = (fitted.classes(predictions) == truth).cpu().numpy()
     point = None
     if fitted.threshold is not None:
         point = operating_point(fitted.confidence(predictions), correct, fitted.threshold)
