@@ -92,7 +92,7 @@ def run(
     samples = int(predictions.unshifted().sum())
     shifted = len(predictions) - samples if fitted.calibrator.uses_shifted_rows else 0
     print_line(
-        f"{method}, fitted on {samples} predictions of {predictions.class_count} classes"
+        f"{fitted.title}, fitted on {samples} predictions of {predictions.class_count} classes"
         f"{f' and {shifted} of shift augmentation' if shifted else ''}, is in {out}"
     )
     _describe_use(fitted.record, fitted.view_names)
