@@ -112,6 +112,19 @@ def test_intervals_cover_what_they_should():
         assert binomtest(count, runs, 0.95).pvalue > 0.001
 
 
+def test_only_the_debiased_error_of_calibrated_samples_has_intervals_that_reach_zero():
+    reached = {"ece": 0, "ece_debiased": 0}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        confidence = 1 - 0.75 * rng.beta(1, 3, 1000)
+        outcomes = Outcomes(confidence, rng.random(1000) < confidence)
+        resamples = draw_resamples(1000, 200, seed)
+        for name, values in replicate_metrics(outcomes, list(reached), resamples).items():
+            ends = interval(measure(name, outcomes), values, METRICS[name].range)
+            reached[name] += ends.low == 0
+    assert reached["ece"] == 0 and reached["ece_debiased"] >= 36
+
+
 def test_an_interval_holds_its_value_and_stays_in_range():
     outcomes, resamples = make_outcomes(200), draw_resamples(200, 200)
     for name, values in replicate_metrics(outcomes, list(METRICS), resamples).items():
