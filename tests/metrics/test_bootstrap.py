@@ -92,9 +92,9 @@ def test_resamples_are_uniform():
     np.testing.assert_allclose(counts.var(0), 0.95, atol=0.08)  # (1 - 1/n) of a multinomial
 
 
-def test_intervals_cover_what_they_should():
+def test_intervals_cover_the_expected_value_and_another_test_sets_less_often():
     rng = np.random.default_rng(0)
-    covered = {"brier": 0, "ece": 0}
+    covered, covered_another = {"brier": 0, "ece": 0}, {"brier": 0, "ece": 0}
     runs, n = 150, 400
 
     def draw():
@@ -103,13 +103,28 @@ def test_intervals_cover_what_they_should():
 
     expected = {name: np.mean([measure(name, draw()) for _ in range(2000)]) for name in covered}
     for seed in range(runs):
-        outcomes = draw()
+        outcomes, another = draw(), draw()
         resamples = draw_resamples(n, 200, seed)
         for name, values in replicate_metrics(outcomes, list(covered), resamples).items():
             low, high = interval(measure(name, outcomes), values)
             covered[name] += low <= expected[name] <= high
-    for count in covered.values():
-        assert binomtest(count, runs, 0.95).pvalue > 0.001
+            covered_another[name] += low <= measure(name, another) <= high
+    for name in covered:
+        assert binomtest(covered[name], runs, 0.95).pvalue > 0.001
+        assert covered_another[name] < 0.9 * runs  # both values vary
+
+
+def test_only_the_debiased_error_of_calibrated_samples_has_intervals_that_reach_zero():
+    reached = {"ece": 0, "ece_debiased": 0}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        confidence = 1 - 0.75 * rng.beta(1, 3, 1000)
+        outcomes = Outcomes(confidence, rng.random(1000) < confidence)
+        resamples = draw_resamples(1000, 200, seed)
+        for name, values in replicate_metrics(outcomes, list(reached), resamples).items():
+            ends = interval(measure(name, outcomes), values, METRICS[name].range)
+            reached[name] += ends.low == 0
+    assert reached["ece"] == 0 and reached["ece_debiased"] >= 36
 
 
 def test_an_interval_holds_its_value_and_stays_in_range():

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import foldnorm
 
 from rightly.metrics import (
     METRICS,
@@ -19,6 +20,7 @@ from rightly.metrics import (
     classwise_ece,
     confidence_gap,
     ece,
+    ece_debiased,
     ks,
     ks_released,
     mce,
@@ -29,7 +31,7 @@ from rightly.metrics import (
 
 OF_CONFIDENCE = [name for name, metric in METRICS.items() if metric.inputs == "confidence"]
 OF_PROBABILITIES = [name for name, metric in METRICS.items() if metric.inputs == "probabilities"]
-BINNED = ["ece", "ace", "mce", "classwise_ece"]
+BINNED = ["ece", "ece_debiased", "ace", "mce", "classwise_ece"]
 
 # The worked example of METHODS, section 5: .8, .6 and .4 lie on edges of 5 and of 25 bins.
 CONFIDENCE = np.array([0.95, 0.9, 0.85, 0.8, 0.6, 0.55, 0.4, 0.3])
@@ -422,3 +424,59 @@ def test_a_constant_offset_is_what_the_calibration_errors_report(offset):
     confidence, correct = calibrated(100_000, offset=offset)
     for error in (ece, ace, ks, smooth_ece):
         assert error(confidence, correct) == pytest.approx(offset, abs=0.01)
+
+
+# The debiased error.
+
+
+def draw(n, seed, law):
+    rng = np.random.default_rng(seed)
+    confidence = 1 - 0.75 * rng.beta(1, 3, n)
+    return confidence, rng.random(n) < law(confidence)
+
+
+def test_the_debiased_error_is_ece_less_the_bias_of_a_folded_normal():
+    confidence, correct = draw(700, 0, lambda c: 0.95 * c)
+    index = np.minimum(np.ceil(confidence * 25).astype(int) - 1, 24)
+    filled = [index == k for k in range(25) if (index == k).any()]
+    share = np.array([rows.mean() for rows in filled])
+    gap = np.array([abs((confidence - correct)[rows].mean()) for rows in filled])
+    deviation = [np.sqrt((confidence * (1 - confidence))[rows].sum()) for rows in filled]
+    deviation = np.array(deviation) / (700 * share)
+    typical = np.sqrt((share * (gap**2 - deviation**2)).sum())
+    bias = foldnorm.mean(typical / deviation, scale=deviation) - typical
+    expected = (share * (gap - bias)).sum()
+    assert 0.01 < expected < ece(confidence, correct) - 0.005
+    assert ece_debiased(confidence, correct) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [300, 2000])
+def test_the_debiased_error_of_calibrated_samples_is_near_zero(n):
+    pairs = [draw(n, seed, lambda c: c) for seed in range(200)]
+    plain, debiased = (np.array([error(*p) for p in pairs]) for error in (ece, ece_debiased))
+    assert debiased.mean() < plain.mean() / 3
+    assert (debiased == 0).mean() > 1 / 3
+    assert (debiased <= plain).all()
+
+
+@pytest.mark.parametrize("n", [300, 2000, 10_000])
+@pytest.mark.parametrize(
+    "law",
+    [
+        lambda c: 0.98 * c,
+        lambda c: 0.95 * c,
+        lambda c: 0.9 * c,
+        lambda c: np.minimum(c + 0.05 * np.sin(8 * c), 1),
+    ],
+    ids=["x0.98", "x0.95", "x0.9", "waves"],
+)
+def test_the_debiased_error_is_on_average_nearer_to_a_known_miscalibration_than_ece(law, n):
+    confidence, _ = draw(200_000, 1, law)
+    index = np.ceil(confidence * 25)
+    excess = [(confidence - law(confidence))[index == k].sum() for k in np.unique(index)]
+    truth = np.abs(excess).sum() / len(confidence)
+    pairs = [draw(n, seed, law) for seed in range(150)]
+    plain, debiased = (np.array([error(*p) for p in pairs]) for error in (ece, ece_debiased))
+    assert abs(debiased.mean() - truth) < abs(plain.mean() - truth)
+    # Less bias is bought with spread: a single value is at worst about as far off.
+    assert np.mean((debiased - truth) ** 2) < 1.2 * np.mean((plain - truth) ** 2)

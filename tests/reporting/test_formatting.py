@@ -115,6 +115,14 @@ def test_the_legend_says_how_tests_were_made():
     )
 
 
+def test_an_interval_is_said_to_be_for_the_population_and_not_for_another_test_set():
+    # How often it holds another test set's value: tests/metrics/test_bootstrap.py.
+    texts = [formatting.describe_interval()]
+    texts += formatting.describe_bootstrap("ts", Bootstrap(200, 7, "ts"), ["ece"])
+    assert "confidence interval" in texts[0] and texts[0] in texts[-1]
+    assert not any("another test set" in text for text in texts)
+
+
 @pytest.mark.parametrize("module", ["formatting", "layout", "markup", "terminal"])
 def test_the_module_itself_imports_no_torch(module):
     # The package rightly is imported as an empty one, so that only what this module asks for loads.

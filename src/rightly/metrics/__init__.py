@@ -11,6 +11,7 @@ from rightly.metrics.definitions import brier as brier
 from rightly.metrics.definitions import classwise_ece as classwise_ece
 from rightly.metrics.definitions import confidence_gap as confidence_gap
 from rightly.metrics.definitions import ece as ece
+from rightly.metrics.definitions import ece_debiased as ece_debiased
 from rightly.metrics.definitions import ks as ks
 from rightly.metrics.definitions import ks_released as ks_released
 from rightly.metrics.definitions import mce as mce
@@ -101,6 +102,14 @@ METRICS: Registry[Metric] = Registry(
             range=(0.0, 1.0),
             title="classwise ECE",
             meaning="mean over classes of the distance between probability and frequency",
+        ),
+        Metric(
+            "ece_debiased",
+            ece_debiased,
+            _resampled.ece_debiased,
+            range=(0.0, 1.0),
+            title="debiased ECE",
+            meaning="ECE less what chance alone adds to it in a test set of this size",
         ),
         Metric(
             "smooth_ece",

@@ -14,12 +14,14 @@ BINS = 25  # the default of the binned metrics, as in the paper's tables
 
 CELLS = 1000  # finer than the width found on 1e5 calibrated samples, 0.007
 TOLERANCE = 1e-9
+MAX_STEPS = 120  # of which 40 halve: 5 the logarithm, 30 a range of 1 down to TOLERANCE
 
 Values = Float[np.ndarray, " n"]
 Index = Int[np.ndarray, " n"]
 Edges = Float[np.ndarray, " edges"]
 PerBin = Float[np.ndarray, " bins"]
 OnGrid = Float[np.ndarray, "b cells"]
+InBins = Float[np.ndarray, "b bins"]
 Widths = Float[np.ndarray, " b"]
 
 
@@ -72,6 +74,27 @@ def summarise(confidence: Confidence, correct: Correct, index: Index, bins: int)
     )
 
 
+def expected_excess_by_chance(excess: InBins, variance: InBins, count: InBins) -> Widths:
+    """By how much chance alone raises the summed absolute excess of the bins.
+
+    A bin of n samples whose mean gap is t is seen with a normal error of variance v / n^2, v being
+    the sum of c (1 - c), and the mean of |t + error| exceeds t by s B(t / s), s = sqrt(v) / n, with
+    B(z) = 2 phi(z) - 2 z Phi(-z). For t stands one gap for all bins, the root of the debiased mean
+    squared gap (Kumar et al., 2019): a bin's own gap is itself raised by chance, and would undo
+    only two fifths of what chance adds to calibrated samples.
+    """
+    from scipy.special import ndtr
+
+    filled = np.where(count > 0, count, 1)
+    squared = ((excess**2 - variance) / filled).sum(-1) / count.sum(-1)
+    gap = np.sqrt(np.maximum(squared, 0))[:, None]
+    deviation = np.sqrt(variance)
+    # Beyond 40 deviations, and where nothing can vary, chance adds nothing.
+    z = filled * gap / np.maximum(np.where(deviation > 0, deviation, np.inf), filled * gap / 40)
+    raised = 2 * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) - 2 * z * ndtr(-z)
+    return (deviation * raised).sum(-1)
+
+
 def assign_cells(values: Float[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
     """The cell of the grid that each value lies in."""
     return np.minimum((values * CELLS).astype(np.int64), CELLS - 1)
@@ -90,8 +113,8 @@ def smooth(mass: OnGrid, width: Widths) -> OnGrid:
 def fixed_point_bandwidth(excess: OnGrid) -> Widths:
     """The width at which the smoothed excess sums, in absolute value, to the width itself.
 
-    Smoothing only ever lowers that sum, from the unsmoothed one down to that of all excess at
-    infinite width, so this width is unique and lies between the two.
+    Smoothing never raises that sum above the unsmoothed one nor lowers it below that of all excess
+    at infinite width, so such a width lies between the two.
     """
     transformed = _transform(excess)
 
@@ -100,18 +123,26 @@ def fixed_point_bandwidth(excess: OnGrid) -> Widths:
 
     low, high = abs(excess.sum(-1)), abs(excess).sum(-1)
     at_low, at_high = sum_minus_width(low), sum_minus_width(high)
+    # Where rounding leaves no sign change, or nothing between the ends, an end is the width.
+    width = np.where(at_low <= TOLERANCE, low, high)
+    searched = (at_low > TOLERANCE) & (at_high < -TOLERANCE)
     # False position, once the ends are close enough for the function to be nearly straight between
-    # them. It falls at least as fast as -width, so its value bounds how far off a width is.
-    while True:
-        span = at_low - at_high
-        straight = low + at_low / np.where(span > 0, span, 1.0) * (high - low)
-        width = np.where(high > 2 * low, np.sqrt(np.maximum(low, TOLERANCE) * high), straight)
+    # them; every third step halves, so that 30 such steps find any width to TOLERANCE.
+    for step in range(MAX_STEPS):
+        if not searched.any():
+            break
+        straight = low + at_low / np.where(searched, at_low - at_high, 1.0) * (high - low)
+        middle = np.where(
+            high > 2 * low, np.sqrt(np.maximum(low, TOLERANCE) * high), (low + high) / 2
+        )
+        falls_straight = (high <= 2 * low) & (step % 3 < 2)
+        width = np.where(searched, np.where(falls_straight, straight, middle), width)
         value = sum_minus_width(width)
-        if abs(value).max() <= TOLERANCE:
-            return width
         beyond = value < 0
         low, high = np.where(beyond, low, width), np.where(beyond, width, high)
         at_low, at_high = np.where(beyond, at_low, value), np.where(beyond, value, at_high)
+        searched &= (abs(value) > TOLERANCE) & (high - low > TOLERANCE)
+    return width
 
 
 def _transform(mass: OnGrid) -> OnGrid:
@@ -124,6 +155,20 @@ def _transform(mass: OnGrid) -> OnGrid:
 def _smooth_transformed(transformed: OnGrid, width: Widths) -> OnGrid:
     from scipy.fft import idct
 
-    frequency = np.pi * np.arange(transformed.shape[-1])
+    return idct(_damping(transformed.shape[-1], width) * transformed, norm="ortho")
+
+
+def _damping(cells: int, width: Widths) -> OnGrid:
+    """How a Gaussian of each width, sampled at the cells and mirrored, damps each frequency."""
+    frequency = np.pi * np.arange(cells)
     damping = np.exp(-((frequency * width[:, None]) ** 2) / 2)
-    return idct(damping * transformed, norm="ortho")
+    # From 3 cells up that is the sampled Gaussian to the last digit. A narrower one, cut off at
+    # the grid's highest frequency, would ring below 0 and raise the sum of what it smooths.
+    narrow = width * cells < 3
+    if narrow.any():
+        distance = np.arange(1, 28)  # at 9 deviations a Gaussian has vanished
+        deviation = np.maximum(width[narrow, None] * cells, 1e-3)
+        kernel = np.exp(-((distance / deviation) ** 2) / 2)
+        waves = np.cos(distance[:, None] * frequency / cells)
+        damping[narrow] = (1 + 2 * kernel @ waves) / (1 + 2 * kernel.sum(-1, keepdims=True))
+    return damping

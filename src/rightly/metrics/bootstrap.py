@@ -1,5 +1,7 @@
-"""How far a metric would move on another test set of this size, and which differences are real.
+"""Confidence intervals of metrics by bootstrap, and which differences are real.
 
+An interval is an approximate 95 % confidence interval for the metric's value in the population
+that the test set was drawn from; for errors in bins, for their expected value at this size.
 Samples are redrawn with replacement, from right and wrong ones alike: to hold their shares fixed
 would hide that accuracy is itself uncertain, and 95 % intervals of the Brier score would cover two
 times in three. An interval has the spread of the resampled values around the measured one: binned
@@ -29,7 +31,7 @@ Resamples = Sequence[UInt8[np.ndarray, "_ n"]]
 
 
 class Interval(NamedTuple):
-    """The two ends of a 95 % interval."""
+    """The two ends of an approximate 95 % confidence interval."""
 
     low: float
     high: float

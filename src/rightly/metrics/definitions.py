@@ -88,6 +88,25 @@ def ece(confidence: Confidence, correct: Correct, bins: int = binning.BINS) -> f
 
 
 @_validate_confidence
+def ece_debiased(confidence: Confidence, correct: Correct, bins: int = binning.BINS) -> float:
+    """ECE less what chance adds to it in bins of this many samples, at least 0.
+
+    max(0, ECE - sum over bins of (n_b / n) s_b B(t / s_b)), where s_b^2 = sum of c (1 - c) / n_b^2,
+    t^2 = max(0, sum of (n_b / n) (gap_b^2 - s_b^2)), the debiased squared error of Kumar et al.
+    (2019), and B(z) = 2 phi(z) - 2 z Phi(-z) is the bias of |z + noise|. For calibrated samples
+    t is near 0 and the noise floor is taken off; far from calibration nothing is. Its mean is
+    nearer to the truth than ECE's; a single value is spread more.
+    """
+    index = binning.assign_equal_width(confidence, bins)
+    excess, variance, count = (
+        np.bincount(index, weights=weights, minlength=bins)[None]
+        for weights in (confidence - correct, confidence * (1 - confidence), np.ones(len(index)))
+    )
+    by_chance = binning.expected_excess_by_chance(excess, variance, count)[0]
+    return max(0.0, abs(excess).sum() - by_chance) / len(correct)
+
+
+@_validate_confidence
 def brier(confidence: Confidence, correct: Correct) -> float:
     """Mean squared distance between confidence and correctness (Brier, 1950)."""
     return ((confidence - correct) ** 2).mean()
@@ -168,7 +187,12 @@ def classwise_ece(
 
 @_validate_confidence
 def smooth_ece(confidence: Confidence, correct: Correct) -> float:
-    """ECE smoothed at the width that equals its own value (Blasiok & Nakkiran, 2023)."""
+    """ECE smoothed at the width that equals its own value (Blasiok & Nakkiran, 2023).
+
+    The fixed point of their definition, to 1e-4. Their package relplot halves the range of widths
+    ten times and sums over a mesh of 200 points, which leaves it up to 5e-4 away: of 500
+    calibrated samples it gave 0.0378 where this, and the kernel summed without a grid, gave 0.0382.
+    """
     excess = np.bincount(
         binning.assign_cells(confidence),
         weights=confidence - correct,

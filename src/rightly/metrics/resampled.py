@@ -17,6 +17,19 @@ def ece(w: Replicates) -> Values:
     return abs(sum_by_bin(w.excess, bin_ends(w.outcomes.levels))).sum(-1) / w.units
 
 
+def ece_debiased(w: Replicates) -> Values:
+    ends = bin_ends(w.outcomes.levels)
+    excess = sum_by_bin(w.excess, ends) / w.outcomes.unit
+    c = w.outcomes.confidence
+    index = binning.assign_equal_width(c, binning.BINS)
+    variance = np.zeros((len(c), binning.BINS))
+    variance[np.arange(len(c)), index] = c * (1 - c)
+    by_chance = binning.expected_excess_by_chance(
+        excess, w.float_counts @ variance, 1.0 * sum_by_bin(w.weight, ends)
+    )
+    return np.maximum(abs(excess).sum(-1) - by_chance, 0) / w.n
+
+
 def brier(w: Replicates) -> Values:
     return w.mean((w.outcomes.confidence - w.outcomes.correct) ** 2)
 

@@ -9,7 +9,7 @@ from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load
 from rightly.evaluation.data_sets import TestSets, load_test_sets
 from rightly.evaluation.measurement import BeforeAfter, measure_before_and_after
 from rightly.evaluation.results import RESAMPLES, Bootstrap, Result
-from rightly.reporting.formatting import format_percent, format_units
+from rightly.reporting.formatting import describe_interval, format_percent, format_units
 from rightly.reporting.layout import Layout, lay_out_evaluation
 from rightly.reporting.result_table import FilePath, ResultTable, count, describe_bootstrap
 
@@ -52,8 +52,8 @@ class Evaluation(ResultTable[Result]):
         ]
         if self.bootstrap is not None:
             notes.append(
-                f"Beside each value its 95 % interval ({self.bootstrap.resamples} resamples, seed "
-                f"{self.bootstrap.seed}); changes are paired, each tested alone at 5 %."
+                f"{describe_interval()} {self.bootstrap.resamples} resamples, seed "
+                f"{self.bootstrap.seed}; changes are paired, each tested alone at 5 %."
             )
         sets = {
             f"{self.calibrator.title} on {name}: {count(len(self.tests[name][0]), 'sample')}, "

@@ -161,12 +161,20 @@ def describe_tests(metric: str, marks: Sequence[str], reference: str) -> str:
     return f"{metric}, beside {reference}: {', '.join(parts)}"
 
 
+def describe_interval() -> str:
+    """What the interval beside a value is."""
+    return (
+        "Beside each value an approximate 95 % confidence interval (bootstrap, centred at the "
+        "value) for its value in the population that the test set was drawn from; for errors in "
+        "bins, for their expected value at this size."
+    )
+
+
 def describe_bootstrap(reference: str, bootstrap: Bootstrap, metrics: Iterable[str]) -> list[str]:
     """What marks and numbers mean, below a table with intervals."""
     return [
         f"{BETTER} better and {WORSE} worse than {reference} ({REFERENCE}), {SAME} no detectable "
         f"difference: paired bootstrap, {bootstrap.resamples} resamples, seed {bootstrap.seed}, "
         f"Holm-corrected over methods, at {100 * SIGNIFICANT:.0f} %.",
-        "Beside each value its 95 % interval: where it would lie on another test set of this size. "
-        f"Values {format_units(metrics)}; binned errors have 25 bins.",
+        f"{describe_interval()} Values {format_units(metrics)}; binned errors have 25 bins.",
     ]
