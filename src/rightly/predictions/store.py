@@ -93,8 +93,7 @@ class Store:
             write_atomically(self.shard(k), write)
         except OSError as error:
             raise OSError(
-                f"cannot write {self.shard(k)}: {error}; what was collected before is kept: "
-                "run the same command again to resume"
+                f"{error}; what was collected before is kept: run the same command again to resume"
             ) from error
 
     def skipped(self) -> list[tuple[str, str]]:
