@@ -1,8 +1,18 @@
 """Nobody ever sees half a file."""
 
+import os
+import resource
+import socket
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 
-from rightly.atomic_write import write_atomically
+import rightly
+from rightly.atomic_write import check_target, write_atomically
+from rightly.cli import main
+from tests.conftest import make
 
 
 def test_a_file_appears_whole(tmp_path):
@@ -34,3 +44,130 @@ def test_what_was_there_survives_a_failure(tmp_path):
 def test_a_missing_folder_is_named_before_anything_is_written(tmp_path):
     with pytest.raises(FileNotFoundError, match="the folder .*nowhere does not exist"):
         write_atomically(tmp_path / "nowhere" / "a.txt", lambda part: part.write_text("no"))
+
+
+def make_link(path):
+    (path.parent / "real.txt").write_text("real")
+    path.symlink_to(path.parent / "real.txt")
+
+
+def make_socket(path):
+    with socket.socket(socket.AF_UNIX) as opened:
+        opened.bind(str(path))
+
+
+@pytest.mark.parametrize(
+    ("make_it", "kind"),
+    [
+        (make_link, "a symbolic link to .*real.txt"),
+        (lambda path: path.symlink_to("nowhere"), "a symbolic link to nowhere"),
+        (os.mkfifo, "a named pipe"),
+        (os.mkdir, "a folder"),
+        (make_socket, "a socket"),
+    ],
+)
+def test_only_plain_files_are_replaced(tmp_path, monkeypatch, make_it, kind):
+    monkeypatch.chdir(tmp_path)  # the path of a socket must be short
+    path = tmp_path / "a.safetensors"
+    make_it(path)
+    before = path.lstat()
+    with pytest.raises(ValueError, match=f"a.safetensors: it is {kind}, .*new or plain file"):
+        rightly.calibrator("ts").fit(*make(n=30)).save(path)
+    after = path.lstat()
+    assert (after.st_mode, after.st_ino) == (before.st_mode, before.st_ino)
+    assert not list(tmp_path.glob(".*.part"))
+
+
+def test_devices_are_not_replaced(tmp_path):
+    with pytest.raises(ValueError, match="/dev/null: it is a device"):
+        check_target("/dev/null")
+
+
+def test_an_input_is_not_replaced_by_whatever_name_it_goes(tmp_path):
+    path, folder = tmp_path / "cal.npz", tmp_path / "set"
+    path.write_bytes(b"input")
+    folder.mkdir()
+    (folder / "part-000000.parquet").write_bytes(b"input")
+    os.link(path, tmp_path / "hard.npz")
+    for target, source in (
+        (path, path),
+        (path, tmp_path / "set" / ".." / "cal.npz"),
+        (tmp_path / "hard.npz", str(path)),
+        (folder / "part-000000.parquet", folder),
+    ):
+        with pytest.raises(ValueError, match="is read as input .*another path"):
+            write_atomically(target, lambda part: part.write_bytes(b"output"), [source])
+        assert target.read_bytes() == b"input"
+    write_atomically(tmp_path / "new", lambda part: part.write_bytes(b"output"), [path, None, 3])
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Predictions and a calibrator fitted on them, where commands run."""
+    monkeypatch.chdir(tmp_path)
+    predictions, labels = make(n=60)
+    rightly.save("cal.npz", predictions, labels)
+    rightly.calibrator("ts").fit(predictions, labels).save("c.safetensors")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "fit cal.npz --method ts --out cal.npz",
+        "apply c.safetensors cal.npz --out cal.npz",
+        "apply c.safetensors cal.npz --out c.safetensors",
+        "report cal.npz --on test=cal.npz --out ./cal.npz",
+        "report --calibrator c.safetensors --on cal.npz --out c.safetensors",
+        "evaluate c.safetensors cal.npz --no-intervals --json cal.npz",
+        "compare cal.npz --on other=cal.npz --methods ts --no-intervals --json cal.npz",
+        "export --calibrator c.safetensors --model timm:resnet18 --out c.safetensors",
+        "card c.safetensors --out c.safetensors",
+    ],
+)
+def test_no_command_replaces_its_input(files, capsys, command):
+    before = {path: path.read_bytes() for path in files.iterdir()}
+    assert main(command.split()) == 2
+    assert "is read as input" in capsys.readouterr().err.replace("\n", " ")
+    assert {path: path.read_bytes() for path in files.iterdir()} == before
+
+
+def test_the_library_does_not_replace_its_input_either(files):
+    from rightly.batch_inference import apply
+    from rightly.deployment.export import export_model
+
+    os.link("cal.npz", "cal.csv")
+    with pytest.raises(ValueError, match="is read as input"):
+        apply("c.safetensors", "cal.npz", "cal.csv")
+    with pytest.raises(ValueError, match="is read as input"):
+        rightly.report({"test": "cal.npz"}, calibrator="c.safetensors", out="cal.npz")
+    (files / "cal.csv").rename("model.onnx")
+    with pytest.raises(ValueError, match="is read as input"):
+        export_model("onnx:model.onnx", "c.safetensors", "model.onnx")
+
+
+def limit_files():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+
+def test_a_file_that_cannot_be_written_whole_is_named(tmp_path):
+    """A limit on the size of files fails in the same place as a full disk."""
+    np.save(tmp_path / "logits.npy", np.random.default_rng(0).normal(size=(500, 10)))
+    program = (
+        "import numpy as np, rightly\n"
+        "predictions = rightly.Predictions(np.load('logits.npy'))\n"
+        "try:\n"
+        "    rightly.save('big.npz', predictions)\n"
+        "except OSError as error:\n"
+        "    print(error.errno, error)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        preexec_fn=limit_files,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert "cannot write big.npz: File too large" in result.stdout, result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["logits.npy"]

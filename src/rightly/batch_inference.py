@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from rightly.atomic_write import write_atomically
+from rightly.atomic_write import check_target, write_atomically
 from rightly.calibrators import AnyCalibrator, load_calibrator
 from rightly.collection.distributed import run_shards
 from rightly.collection.ray_cluster import Cluster
@@ -52,6 +52,8 @@ def apply(
     shard by shard, with a `cluster` by workers of Ray. Returns the number of rows of a CSV file.
     """
     calibrator, predictions, out = Path(calibrator), Path(predictions), Path(out)
+    if out.suffix == ".csv" or os.path.lexists(out) and not out.is_dir():
+        check_target(out, [calibrator, predictions])
     if cluster and not predictions.is_dir():
         raise ValueError(
             f"cluster is for folders of predictions that collect wrote, got {predictions}: "

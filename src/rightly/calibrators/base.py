@@ -1,7 +1,6 @@
 """The contract of a calibrator: from predictions to the probability that each one is correct."""
 
 import os
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -12,10 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from rightly.calibrators import serialization
+from rightly.calibrators.checks import (
+    bound_confidence,
+    check_answer,
+    settle_probabilities,
+    warn_if_one_sided,
+)
 from rightly.calibrators.solvers.execution import single_threaded
 from rightly.calibrators.solvers.temperature import (
     inverse_temperature_for,
-    keep_class,
     scaled_softmax,
 )
 from rightly.predictions import Predictions, check_labels
@@ -79,7 +83,7 @@ class Calibrator(nn.Module, ABC):
             )
         if not self.uses_shifted_rows and not rows.all():
             predictions, classes = predictions[rows], classes[rows]
-        _warn_if_one_sided(predictions.classes == classes, self.title)
+        warn_if_one_sided(predictions.classes == classes, self.title)
         self.class_count = None
         in_cache = predictions.logits.numel() <= CACHE_ENTRIES
         with torch.no_grad(), single_threaded() if in_cache else nullcontext():
@@ -105,23 +109,25 @@ class Calibrator(nn.Module, ABC):
     def confidence(self, predictions: Predictions) -> PerSample:
         """Probability that each predicted class is right."""
         self.check(predictions)
-        return self.compute_confidence(predictions).double().clamp(0, 1)
+        confidence = bound_confidence(self.compute_confidence(predictions), predictions)
+        return check_answer(self.title, "confidence", confidence)
 
     @final
     @torch.no_grad()
     def temperature(self, predictions: Predictions) -> PerSample:
         """What each row's logits are divided by to give its confidence."""
         self.check(predictions)
-        return self.compute_temperature(predictions).double()
+        temperature = self.compute_temperature(predictions).double()
+        return check_answer(self.title, "temperature", temperature)
 
     @final
     @torch.no_grad()
     def probabilities(self, predictions: Predictions) -> Logits:
         """A probability for every class; the predicted class has the largest."""
         self.check(predictions)
-        return keep_class(
-            self.compute_probabilities(predictions), self.compute_classes(predictions)
-        )
+        classes = self.compute_classes(predictions)
+        kept = settle_probabilities(self.compute_probabilities(predictions), classes, predictions)
+        return check_answer(self.title, "probabilities", kept)
 
     @final
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -233,17 +239,6 @@ class Calibrator(nn.Module, ABC):
     def compute(self, predictions: Predictions) -> Calibrated:
         """What `classes`, `confidence`, `temperature` and `probabilities` return, unchecked."""
         classes, confidence, temperature, probabilities = self.compute_together(predictions)
-        confidence = confidence.double().clamp(0, 1)
-        probabilities = keep_class(probabilities, classes)
+        confidence = bound_confidence(confidence, predictions)
+        probabilities = settle_probabilities(probabilities, classes, predictions)
         return Calibrated(classes, confidence, temperature.double(), probabilities)
-
-
-def _warn_if_one_sided(correct: Tensor, title: str) -> None:
-    if bool(correct.all()) or not bool(correct.any()):
-        side, limit = ("right", "1") if bool(correct.all()) else ("wrong", "its lowest value")
-        warnings.warn(
-            f"all {len(correct)} calibration samples are predicted {side}: {title} can only learn "
-            f"to push confidence towards {limit}; calibrate on data with both",
-            UserWarning,
-            stacklevel=3,
-        )

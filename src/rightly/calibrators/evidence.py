@@ -12,6 +12,7 @@ from torch import Tensor
 
 from rightly.calibrators.solvers.execution import iterate_chunks
 from rightly.predictions import Predictions
+from rightly.predictions.masking import fill_masked
 from rightly.registry import Registry
 from rightly.tensor_shapes import Features, Labels, Logits, PerSample
 
@@ -37,7 +38,7 @@ def top_logits(predictions: Predictions, k: int = 10) -> Features:
 
     Softmax does not see a constant added to a row, so evidence should not either.
     """
-    logits = predictions.logits
+    logits = fill_masked(predictions.logits)
     top = logits.topk(min(k, logits.shape[1])).values
     return (top - logits.mean(-1, keepdim=True)).double()
 

@@ -13,6 +13,7 @@ from rightly.calibrators.solvers.temperature import (
     top_probability,
 )
 from rightly.predictions import Predictions
+from rightly.predictions.masking import exclude_masked
 from rightly.tensor_shapes import Labels, Logits, PerSample
 
 
@@ -44,7 +45,8 @@ class VectorCalibrator(Calibrator):
     @final
     def compute_probabilities(self, predictions: Predictions) -> Logits:
         logits = predictions.logits
-        return torch.cat([self.compute_vectors(logits[rows]) for rows in iterate_chunks(logits)])
+        vectors = torch.cat([self.compute_vectors(logits[rows]) for rows in iterate_chunks(logits)])
+        return exclude_masked(vectors, logits) if predictions.has_masked else vectors
 
     @final
     def compute_classes(self, predictions: Predictions) -> Labels:
@@ -58,6 +60,8 @@ class VectorCalibrator(Calibrator):
         for rows in iterate_chunks(predictions.logits):
             logits = predictions.logits[rows]
             vectors = self.compute_vectors(logits)
+            if predictions.has_masked:
+                vectors = exclude_masked(vectors, logits)
             leading = logits if self.keeps_class else vectors
             parts.append(vectors.gather(-1, leading.argmax(-1, keepdim=True)).squeeze(-1))
         return torch.cat(parts)

@@ -34,6 +34,7 @@ from rightly.cli import (
     views_command,
 )
 from rightly.cli.console import ERR, OUT, ExitCode, print_line, show_warning
+from rightly.cli.inputs import check_outputs
 
 COMMANDS = {
     "demo": demo_command,
@@ -106,7 +107,7 @@ def _build() -> typer.core.TyperGroup:
     app.callback()(_describe)
     for name, module in COMMANDS.items():
         # \b keeps the example on a line of its own, ready to be copied.
-        app.command(name, epilog=f"\b\nExample: {module.EXAMPLE}")(module.run)
+        app.command(name, epilog=f"\b\nExample: {module.EXAMPLE}")(check_outputs(module.run))
     return cast(typer.core.TyperGroup, typer.main.get_command(app))
 
 

@@ -1,10 +1,14 @@
 """What commands take: options that several share, and from paths and names to data sets."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from rightly.atomic_write import check_target
 
 if TYPE_CHECKING:
     from rightly.classifiers import Preprocessing
@@ -12,6 +16,7 @@ if TYPE_CHECKING:
     from rightly.predictions import Predictions
     from rightly.tensor_shapes import Labels
 
+OUTPUTS = ("out", "json", "plot")  # options that name what a command writes
 DATA_SET = ".npz, or a folder that collect wrote"
 
 Cal = Annotated[
@@ -79,6 +84,27 @@ Mean = Annotated[
 Std = Annotated[
     str | None, typer.Option("--std", metavar="R,G,B", help="Divides images in [0, 1].")
 ]
+
+
+def check_outputs(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The command, refusing before any work what must not be written: devices, links, inputs."""
+
+    @wraps(run)
+    def checked(**options: Any) -> Any:
+        outputs = [options[name] for name in OUTPUTS if options.get(name)]
+        inputs = [
+            split_test_set(value)[1] if isinstance(value, str) else value
+            for name, values in options.items()
+            if name not in OUTPUTS
+            for value in (values if isinstance(values, list) else [values])
+        ]
+        for path in outputs:
+            # Some commands write a folder, and make those above it.
+            if os.path.lexists(path) and not path.is_dir():
+                check_target(path, inputs)
+        return run(**options)
+
+    return checked
 
 
 def split_names(joined: str | None) -> list[str]:

@@ -13,6 +13,7 @@ from rightly.classifiers.classifier import Classifier
 from rightly.collection.decoding import Batch, CollectionLog, decode_batches
 from rightly.collection.plan import PRECISIONS, Plan, parse_shift
 from rightly.datasets.image_dataset import ImageDataset
+from rightly.predictions.masking import bound_masked
 from rightly.predictions.store import Block
 from rightly.transforms.shifts import SHIFTS
 from rightly.transforms.views import VIEWS
@@ -149,6 +150,8 @@ def _make_block(result: _RunningBatch, images: ImageDataset) -> Block:
         )
 
     def to_rows(values: Tensor, kind: str) -> np.ndarray:
+        if kind != "features":
+            values = bound_masked(values)  # -inf: a class that cannot be
         # A finite sum proves that every entry is finite, at a fraction of the cost.
         if torch.isfinite(values.sum()):
             return values.flatten(0, 1).numpy()

@@ -10,7 +10,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from rightly.atomic_write import write_atomically
+from rightly.atomic_write import check_target, write_atomically
 from rightly.calibrators import AnyCalibrator, as_fitted, load_calibrator
 from rightly.classifiers import Preprocessing
 from rightly.deployment.calibrated_classifier import AnyClassifier, CalibratedClassifier
@@ -47,6 +47,8 @@ def export_model(
     synthetic ones where there are none. `size` is that of the images, where neither the classifier
     nor what the calibrator was fitted on says it. Returns the metadata of the file.
     """
+    name = classifier.removeprefix("onnx:") if isinstance(classifier, str) else classifier
+    check_target(out, [calibrator, name])
     fitted = (
         load_calibrator(calibrator)
         if isinstance(calibrator, str | os.PathLike)
@@ -76,8 +78,7 @@ def export_classifier(
     path = Path(out)
     if path.suffix not in SUFFIXES:
         raise ValueError(f"out must end in {' or '.join(SUFFIXES)}, got {path}")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: the folder {path.parent} does not exist")
+    check_target(path)
     pixels = make_comparison_images(model, images, size)
     metadata = model.metadata
     metadata["preprocessing"] |= {"size": list(pixels.shape[1:3])}

@@ -19,6 +19,7 @@ from rightly.classifiers import Preprocessing
 from rightly.classifiers.backends import extract_logits, record_last_linear
 from rightly.deployment.outputs import Outputs
 from rightly.predictions import Predictions
+from rightly.predictions.masking import bound_masked
 from rightly.transforms.image_tensors import Images
 
 Transform = Callable[[Images], Images]
@@ -86,7 +87,7 @@ class DeferralStage(nn.Module):
         self.cascade = cascade
 
     def forward(self, logits: Tensor) -> Tensor:
-        deferred = self.cascade.needs_views(Predictions.unchecked(logits))
+        deferred = self.cascade.needs_views(Predictions.unchecked(bound_masked(logits)))
         return deferred.nonzero().squeeze(-1)
 
 
@@ -140,6 +141,7 @@ class CalibrationStage(nn.Module):
         )
 
     def _calibrate(self, logits: Tensor, views: Tensor | None, features: Tensor | None) -> Outputs:
+        logits, views = bound_masked(logits), None if views is None else bound_masked(views)
         predictions = Predictions.unchecked(
             logits, view_logits=views, features=features, view_names=self.view_names
         )

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
 import torch
 from torch import Tensor
 
+from rightly.predictions.masking import check_possible, has_masked
 from rightly.predictions.validation import (
     check_class_names,
     check_features,
@@ -34,6 +36,7 @@ class Predictions:
     is, s > 0 is the shift called `shift_names[s - 1]`. `image` is a number for each image, equal
     for all rows that show it; where there are shifted rows and it is left out, it is derived by
     position, if every shift has exactly as many rows as there are unshifted ones.
+    Logits of -inf, or of -1e9 or less, are masked: classes that cannot be (see `masking.py`).
     """
 
     logits: Logits
@@ -64,7 +67,7 @@ class Predictions:
         names = tuple(str(name) for name in shift_names)
         shifts = None if shift is None else check_shift(shift, raw, names)
         derived = derive_images(shifts) if image is None else None
-        put = object.__setattr__  # the dataclass is frozen: this is the only place that sets
+        put = object.__setattr__  # frozen: this is the only place that sets
         put(self, "logits", raw)
         put(self, "view_logits", views)
         put(self, "features", None if features is None else check_features(features, raw))
@@ -139,6 +142,11 @@ class Predictions:
     @property
     def class_count(self) -> int:
         return self.logits.shape[1]
+
+    @cached_property
+    def has_masked(self) -> bool:
+        """Whether any class of any sample is masked; always so in a graph being traced."""
+        return has_masked(self.logits)
 
     @property
     def classes(self) -> Labels:
@@ -219,8 +227,7 @@ class Predictions:
         """A copy with these fields changed; what was checked once is not checked again."""
         copy = object.__new__(Predictions)
         for field in fields(self):
-            value = changes.get(field.name, getattr(self, field.name))
-            object.__setattr__(copy, field.name, value)
+            object.__setattr__(copy, field.name, changes.get(field.name, getattr(self, field.name)))
         if not len(copy.logits):
             raise ValueError("predictions must keep at least one row, but none was selected")
         return copy
@@ -235,6 +242,7 @@ def check_labels(labels: AnyArray, predictions: Predictions) -> Labels:
             f"labels must lie in 0..{c - 1} for {c} classes, got {low}..{high}: "
             "do the labels count from 1, or belong to another class list?"
         )
+    check_possible(tensor, predictions.logits)
     return tensor
 
 

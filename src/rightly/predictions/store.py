@@ -13,6 +13,7 @@ import numpy as np
 
 from rightly.atomic_write import write_atomically
 from rightly.optional import require
+from rightly.predictions.masking import MASKED
 from rightly.predictions.parquet import KEY, SHARDS, VERSION, read_schema, read_settings
 
 LEFTOVERS = ".part-*.parquet.*.part"  # what a killed run was writing
@@ -93,8 +94,7 @@ class Store:
             write_atomically(self.shard(k), write)
         except OSError as error:
             raise OSError(
-                f"cannot write {self.shard(k)}: {error}; what was collected before is kept: "
-                "run the same command again to resume"
+                f"{error}; what was collected before is kept: run the same command again to resume"
             ) from error
 
     def skipped(self) -> list[tuple[str, str]]:
@@ -136,7 +136,8 @@ class Store:
         pa, dtype = require("pyarrow", "collect"), self.settings["dtype"]
         with np.errstate(over="ignore"):
             stored = values.astype(dtype)
-        if not np.isfinite(stored).all():
+        # Masked logits have no place in float16 but -inf, and are read back as what they are.
+        if not (np.isfinite(stored) | (values <= MASKED)).all():
             raise ValueError(
                 f"values up to {np.abs(values).max():g} do not fit into {dtype}: "
                 "collect with dtype='float32'"

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rightly.predictions.masking import MASKED, bound_half, bound_masked, check_range
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Features, Labels, Logits, ViewLogits
 
@@ -32,7 +33,7 @@ def to_tensor(name: str, array: np.ndarray) -> Tensor:
 
 
 def _check_floats(name: str, values: AnyArray, dimensions: str) -> Tensor:
-    """Finite float32 or float64 with these dimensions; half precision is widened."""
+    """float32 or float64 with these dimensions; half precision is widened."""
     tensor = values.detach() if isinstance(values, Tensor) else to_tensor(name, np.asarray(values))
     if not tensor.is_floating_point():
         raise TypeError(f"{name} must be of a float type, got {tensor.dtype}")
@@ -43,6 +44,10 @@ def _check_floats(name: str, values: AnyArray, dimensions: str) -> Tensor:
         )
     if tensor.dtype not in (torch.float32, torch.float64):
         tensor = tensor.float()
+    return tensor
+
+
+def _check_finite(name: str, tensor: Tensor) -> Tensor:
     # A finite sum proves that every entry is finite, at a fiftieth of the cost of asking each.
     if not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
         bad = int((~torch.isfinite(tensor)).flatten(1).any(1).sum())
@@ -50,6 +55,19 @@ def _check_floats(name: str, values: AnyArray, dimensions: str) -> Tensor:
             f"{name} must be finite, got NaN or infinity in {bad} of {len(tensor)} rows: "
             "drop those rows, or collect them in float32 if float16 overflowed"
         )
+    return tensor
+
+
+def _check_scores(name: str, values: AnyArray, dimensions: str) -> Tensor:
+    """Logits with MASKED for the classes that a row cannot have; each row must have one left."""
+    tensor = _check_floats(name, values, dimensions)
+    if str(getattr(values, "dtype", "")).removeprefix("torch.") == "float16":
+        tensor = bound_half(tensor)
+    low, high = (float(bound) for bound in torch.aminmax(tensor))
+    if low > MASKED and high < -MASKED:  # not so for NaN
+        return tensor
+    tensor = _check_finite(name, bound_masked(tensor))
+    check_range(name, tensor)
     return tensor
 
 
@@ -63,7 +81,7 @@ def _look_like_probabilities(values: Tensor) -> bool:
 
 def check_logits(values: AnyArray) -> Logits:
     """Logits, or an error that says what is off."""
-    logits = _check_floats("logits", values, "n c")
+    logits = _check_scores("logits", values, "n c")
     if logits.shape[1] < 2:
         raise ValueError(f"logits must cover at least 2 classes, got {logits.shape[1]}")
     if _look_like_probabilities(logits):
@@ -76,7 +94,7 @@ def check_logits(values: AnyArray) -> Logits:
 
 def check_views(values: AnyArray, logits: Tensor) -> ViewLogits:
     """Logits of views that belong to these logits."""
-    views = _check_floats("view_logits", values, "n m c")
+    views = _check_scores("view_logits", values, "n m c")
     n, c = logits.shape
     if views.shape[::2] != (n, c):
         raise ValueError(
@@ -92,7 +110,7 @@ def check_views(values: AnyArray, logits: Tensor) -> ViewLogits:
 
 def check_features(values: AnyArray, logits: Tensor) -> Features:
     """Features that belong to these logits."""
-    features = _check_floats("features", values, "n d")
+    features = _check_finite("features", _check_floats("features", values, "n d"))
     if len(features) != len(logits):
         raise ValueError(f"features must have {len(logits)} rows like logits, got {len(features)}")
     return features.to(logits.device)
@@ -193,7 +211,8 @@ def compute_logits(name: str, values: AnyArray) -> Tensor:
     """Logits of a classifier that gives probabilities, with a warning where they saturate."""
     raw = values if isinstance(values, Tensor) else np.asarray(values)
     halves = str(raw.dtype).endswith(("float16", "bfloat16"))
-    probabilities = _check_floats(name, values, "n m c" if name.startswith("view") else "n c")
+    dimensions = "n m c" if name.startswith("view") else "n c"
+    probabilities = _check_finite(name, _check_floats(name, values, dimensions))
     off = (probabilities.sum(-1) - 1).abs() > SUM_TOLERANCE
     if bool((probabilities < 0).any()) or bool(off.any()):
         raise ValueError(
@@ -212,7 +231,7 @@ def compute_logits(name: str, values: AnyArray) -> Tensor:
 
 def check_log_probabilities(name: str, values: AnyArray) -> Tensor:
     """Log-probabilities, which are logits already."""
-    logits = _check_floats(name, values, "n m c" if name.startswith("view") else "n c")
+    logits = _check_scores(name, values, "n m c" if name.startswith("view") else "n c")
     off = logits.logsumexp(-1).abs() > SUM_TOLERANCE
     if bool(off.any()):
         raise ValueError(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rightly.atomic_write import write_atomically
+from rightly.atomic_write import check_target, write_atomically
 from rightly.calibrators import CALIBRATORS, FittedCalibrator
 from rightly.evaluation.data_sets import LabelledSet, TestSets, load_data_set, load_test_sets
 from rightly.evaluation.measurement import Progress, compare_methods, resolve_metrics
@@ -107,6 +107,8 @@ def report(
     measured = unique([*resolve_metrics(metrics), *summary.TESTED])
     fitted = None if calibrator is None else open_calibrator(calibrator)
     loaded = load_test_sets(tests, views)
+    if out is not None:
+        check_target(out, [cal, calibrator, images, *tests.values()])
     pictures = None if images is None else Pictures.open(images, tests)
     asked = bootstrap or Bootstrap()
     comparison = None

@@ -9,6 +9,7 @@ from rightly.calibrators.correctness_logistic.neighbours import Neighbours
 from rightly.calibrators.correctness_logistic.settings import SETTINGS
 from rightly.calibrators.evidence import class_log_probabilities, correctness_evidence
 from rightly.predictions import Predictions
+from rightly.predictions.masking import MASKED, fill_masked
 from rightly.tensor_shapes import Features, Labels, PerSample, PerSampleBool
 
 PSEUDO_SHIFTED = -1  # kind of the rows that show a view in the place of its image
@@ -96,6 +97,9 @@ def pseudo_shifted(predictions: Predictions, labels: Labels) -> Predictions:
     moved = (logits - predictions.logits)[:, None]
     is_image = (turn[:, None] == torch.arange(m, device=views.device))[:, :, None]
     coupling = view_coupling(predictions, labels).to(views)[:, None]
+    # A class that is masked in one of them says nothing about how far the others moved.
+    is_masked = (predictions.logits <= MASKED) | (logits <= MASKED)
+    moved = torch.where(is_masked[:, None] | (views <= MASKED), 0.0, moved)
     shifted = torch.where(is_image, views, views + coupling * moved)
     return Predictions.unchecked(logits, view_logits=shifted, view_names=predictions.view_names)
 
@@ -106,13 +110,15 @@ def view_coupling(predictions: Predictions, labels: Labels) -> Tensor:
     From 0 to 1: how much of what sets an image apart from its class a view shows too. On
     calibration data this comes close to how far views follow the image under real shifts.
     """
-    views, logits, labels = predictions.view_logits, predictions.logits.cpu(), labels.cpu()
+    views, labels = predictions.view_logits, labels.cpu()
     assert views is not None
+    logits = fill_masked(predictions.logits.cpu())
     count = predictions.class_count
     total = logits.new_zeros(count, count).index_add(0, labels, logits)
     image = logits - (total / labels.bincount(minlength=count).clamp_min(1)[:, None])[labels]
     image = image - image.mean(-1, keepdim=True)
     # Nothing has to be taken off the views: what is the same in a class or a row meets sums of 0.
-    products = [(views[:, i].cpu() * image).sum(dtype=torch.float64) for i in range(views.shape[1])]
+    each = (fill_masked(views[:, i].cpu()) for i in range(views.shape[1]))
+    products = [(view * image).sum(dtype=torch.float64) for view in each]
     slope = torch.stack(products) / image.square().sum(dtype=torch.float64).clamp_min(1e-12)
     return slope.clamp(0, 1).square()

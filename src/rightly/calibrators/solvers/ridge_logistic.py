@@ -78,7 +78,8 @@ def fit_ridge_logistic(
 def fit_platt(score: PerSample, correct: PerSampleBool, weight: PerSample) -> Affine:
     """Slope and bias, both free, that turn scores into log-odds of being right (Platt, 1999).
 
-    Where the slope would be negative it is 0, and the bias that of the mean target.
+    Where the slope would be negative, or all scores are equal, it is 0, and the bias that of the
+    mean target.
     """
     # A ridge penalty shares weight between columns that say the same, which is what lasts under
     # shift, but it also flattens the whole. And what ranks samples need not be learned from the
@@ -90,11 +91,16 @@ def fit_platt(score: PerSample, correct: PerSampleBool, weight: PerSample) -> Af
     free = torch.zeros(1, dtype=score.dtype, device=score.device)
     # One class with an immovable offset: a bias and one column are all that is left.
     rows = Rows(column, torch.zeros_like(correct, dtype=torch.int64), correct, weight)
+    level = Affine(
+        torch.zeros_like(centre),
+        torch.logit((weight @ rows.platt_targets()) / weight.sum()),
+    )
+    if not bool(column.any()):  # one score, as of one sample, has no slope to be solved for
+        return level
     solution = _solve_newton(column, rows, free, FIXED, 1)
     slope = solution.weights[0]
     if not bool(slope > 0):
-        mean = (weight @ rows.platt_targets()) / weight.sum()
-        return Affine(torch.zeros_like(slope), torch.logit(mean))
+        return level
     return Affine(slope, solution.bias - slope * centre)
 
 

@@ -14,6 +14,7 @@ from rightly.calibrators.solvers.execution import exp_negligible, iterate_chunks
 from rightly.calibrators.solvers.margin_table import log_sum_others, top_two
 from rightly.calibrators.solvers.scaled_scores import CalibrationData
 from rightly.losses import Loss, cross_entropy
+from rightly.predictions.masking import count_possible, fill_masked
 from rightly.tensor_shapes import Labels, Logits, PerSample
 
 MAX_SCALE_RATIO = 1e3  # b times the scale of logits stays within 1/1000 .. 1000: flat .. one-hot
@@ -21,6 +22,7 @@ OCTAVES = 6  # a loss other than cross-entropy is searched this far around cross
 SUBSAMPLE = 4096  # samples that place the first guess within a percent or two
 ONE_STEP = 2.0**-22  # of float32, and a little: what raises a number to the next larger one
 TRACED_STEPS = 12  # of Newton's method in a graph, which cannot stop by itself: ten reach float64
+NEGLIGIBLE_GAP = 1e3  # over b: what lies below adds nothing, but the square of a masked gap would
 FLAT = 1e-6  # a margin this small over uniform is all but uniform
 
 
@@ -66,7 +68,7 @@ def compute_moments(logits: Logits, inverse: float) -> Moments:
     parts = []
     for rows in iterate_chunks(logits):
         z = logits[rows]
-        gaps = z - z.amax(-1, keepdim=True)
+        gaps = (z - z.amax(-1, keepdim=True)).clamp_min_(-NEGLIGIBLE_GAP / inverse)
         e = exp_negligible(gaps * inverse)
         total = e.sum(-1).double()
         e *= gaps
@@ -89,11 +91,14 @@ def inverse_temperature_for(logits: Logits, confidence: PerSample) -> PerSample:
         leading = top_two(z)
         gap = leading.top - leading.second
         target = torch.logit(confidence[rows].double().clamp(0.5 / c, 1 - 1e-13))
-        slope = (leading.top - z.mean(-1)) * c / (c - 1)  # at b = 0: top minus mean of the others
-        reach = slope.clamp_min(1e-300)
+        count = count_possible(z)
+        above = leading.top - fill_masked(z).mean(-1)
+        # At b = 0: top minus mean of the others.
+        slope = torch.where(count > 1, above * count / (count - 1).clamp_min(1), 0)
+        slope_at_zero, reach = slope, slope.clamp_min(1e-300)
         lowest, highest = FLAT / reach, 1e6 / reach
         b = torch.zeros_like(gap)
-        miss = target + math.log(c - 1)
+        miss = target + (count - 1).clamp_min(1).log()
         traced = torch.compiler.is_exporting()
         for _ in range(TRACED_STEPS if traced else 100):
             step = miss / slope.clamp_min(1e-300)
@@ -105,7 +110,7 @@ def inverse_temperature_for(logits: Logits, confidence: PerSample) -> PerSample:
             value, derivative = log_sum_others(z, leading, b)
             miss = target - (b * gap - value)
             slope = gap - derivative
-        parts.append(torch.where(leading.top - z.mean(-1) > 0, b, torch.ones_like(b)))
+        parts.append(torch.where(slope_at_zero > 0, b, torch.ones_like(b)))
     return torch.cat(parts)
 
 
@@ -161,7 +166,7 @@ def nll_inverse_temperature(logits: Logits, labels: Labels) -> float:
     over all of them suffice.
     """
     # The scale of logits: how far the largest stands above its row's mean, on average.
-    scale = float((logits.amax(-1) - logits.mean(-1)).double().mean())
+    scale = float((logits.amax(-1) - fill_masked(logits).mean(-1)).double().mean())
     if scale == 0:
         return 1.0  # every row is constant: no temperature changes anything
     lowest, highest = 1 / (MAX_SCALE_RATIO * scale), MAX_SCALE_RATIO / scale

@@ -1,0 +1,53 @@
+"""What must hold for the answers of every calibrator."""
+
+import warnings
+
+import torch
+from torch import Tensor
+
+from rightly.calibrators.solvers.temperature import keep_class
+from rightly.predictions import Predictions
+from rightly.predictions.masking import exclude_masked, settle_confidence
+from rightly.tensor_shapes import Labels, Logits, PerSample
+
+
+def check_answer(title: str, name: str, values: Tensor) -> Tensor:
+    """What a calibrator gives, or an error: an answer that is not a number is none."""
+    if not torch.isfinite(values.sum()):
+        rows = (~torch.isfinite(values)).reshape(len(values), -1).any(1)
+        if rows.any():
+            raise ValueError(
+                f"{title} has no {name} for {int(rows.sum())} of {len(values)} predictions, the "
+                f"first of them row {int(rows.nonzero()[0])}: it was fitted on values that "
+                "overflow, or these do; look at their logits, views and features, and fit again"
+            )
+    return values
+
+
+def bound_confidence(confidence: PerSample, predictions: Predictions) -> PerSample:
+    """In 0..1, and 1 where all other classes are masked."""
+    confidence = confidence.double().clamp(0, 1)
+    if predictions.has_masked:
+        confidence = settle_confidence(confidence, predictions.logits)
+    return confidence
+
+
+def settle_probabilities(
+    probabilities: Logits, classes: Labels, predictions: Predictions
+) -> Logits:
+    """0 for masked classes, and the predicted class the largest."""
+    if predictions.has_masked:
+        probabilities = exclude_masked(probabilities, predictions.logits)
+    return keep_class(probabilities, classes)
+
+
+def warn_if_one_sided(correct: Tensor, title: str) -> None:
+    """Says what a fit can learn from samples that are all right, or all wrong."""
+    if bool(correct.all()) or not bool(correct.any()):
+        side, limit = ("right", "1") if bool(correct.all()) else ("wrong", "its lowest value")
+        warnings.warn(
+            f"all {len(correct)} calibration samples are predicted {side}: {title} can only learn "
+            f"to push confidence towards {limit}; calibrate on data with both",
+            UserWarning,
+            stacklevel=3,
+        )
