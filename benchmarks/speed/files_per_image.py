@@ -46,7 +46,7 @@ def main() -> None:
         write_images(folder / "images")
         steps = list_cli_steps(folder) if options.cli else list_steps(folder)
         files = {step: trace_files(work) for step, work in steps.items()}
-    print(*format_files(files), sep="\n")
+    print(*format_files(files, None if options.cli else TARGET), sep="\n")
 
 
 def import_all() -> None:
@@ -144,15 +144,17 @@ def profile_threads(record: Callable[[FrameType, str, object], None]) -> Iterato
         threading.setprofile(None)
 
 
-def format_files(files: dict[str, set[str]]) -> list[str]:
+def format_files(files: dict[str, set[str]], target: int | None) -> list[str]:
     """The files of each step in the order of their names, and how many there are together."""
     lines = []
     for step, names in files.items():
         lines += [f"{step}: {len(names)} files", *(f"  {name}" for name in sorted(names))]
     total = len(set().union(*files.values()))
     modules = len(list(ROOT.rglob("*.py")))
-    mark = "" if total <= TARGET else ", MISSED"
-    return [*lines, f"together {total} of {modules} files (target {TARGET}{mark})"]
+    compared = ""  # the command line adds its own files, and those of data sets on disk
+    if target is not None:
+        compared = f" (target {target}{'' if total <= target else ', MISSED'})"
+    return [*lines, f"together {total} of {modules} files{compared}"]
 
 
 if __name__ == "__main__":

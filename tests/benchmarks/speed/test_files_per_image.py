@@ -26,7 +26,7 @@ def test_threads_that_work_starts_are_followed():
 
 
 def test_a_file_of_several_steps_counts_once():
-    lines = format_files({"collect": {"a.py", "b.py"}, "fit": {"b.py"}})
+    lines = format_files({"collect": {"a.py", "b.py"}, "fit": {"b.py"}}, TARGET)
     assert lines[0] == "collect: 2 files" and lines[-1].startswith("together 2 of ")
     many = {f"{i}.py" for i in range(TARGET + 1)}
-    assert "MISSED" in format_files({"fit": many})[-1] and "MISSED" not in lines[-1]
+    assert "MISSED" in format_files({"fit": many}, TARGET)[-1] and "MISSED" not in lines[-1]
