@@ -28,6 +28,7 @@ from rightly.calibrators.solvers.mlp import (
 )
 from rightly.calibrators.solvers.optimise import minimise_adam, split_rows
 from rightly.calibrators.solvers.temperature import nll_inverse_temperature
+from rightly.calibrators.stored_tensors import NETWORK, POSITIVE, Stored
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Features, Labels, PerSample
 
@@ -42,6 +43,16 @@ class AdaptiveTemperatureScaling(TemperatureCalibrator):
     """
 
     needs = ("features",)
+
+    stores = {
+        "log_temperature": Stored(),
+        "centre": Stored("d"),
+        "scale": Stored("d", low=POSITIVE),
+        "prior_mean": Stored("c l"),
+        "prior_raw_std": Stored("c l"),
+        "encoder_*": NETWORK,
+        "head_*": NETWORK,
+    }
 
     def __init__(
         self,

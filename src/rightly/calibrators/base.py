@@ -22,6 +22,7 @@ from rightly.calibrators.solvers.temperature import (
     inverse_temperature_for,
     scaled_softmax,
 )
+from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels, Logits, PerSample
@@ -58,6 +59,9 @@ class Calibrator(nn.Module, ABC):
     uses_shifted_rows = False
     is_pointwise = True  # False where a sample's confidence depends on the rest of its batch
     keeps_class = True  # False where `probabilities` may move the argmax
+
+    # What `learn` stores, by name or pattern: a loaded file must hold that; None checks no names.
+    stores: Mapping[str, Stored] | None = None
 
     # Its entry in the registry and the arguments it was built with: set by `rightly.calibrator`.
     method: str | None = None

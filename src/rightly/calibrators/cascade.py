@@ -16,6 +16,7 @@ import torch
 
 from rightly.calibrators.base import Calibrated, Calibrator
 from rightly.calibrators.solvers.optimise import split_rows
+from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
 
@@ -40,6 +41,8 @@ FULL_BAND = Band(0.0, 1.0)
 @final
 class Cascade(Calibrator):
     """Confidence of `first`, which needs no views; inside a deferral band that of `second`."""
+
+    stores = {"band": Stored("2", is_finite=False)}  # an empty one is (inf, -inf)
 
     band: torch.Tensor  # (2,): Band, as stored
 

@@ -15,6 +15,7 @@ from rightly.calibrators.base import Calibrator
 from rightly.calibrators.evidence import EVIDENCE
 from rightly.calibrators.solvers.mlp import compute_centre_scale, pack, run, unpack
 from rightly.calibrators.solvers.optimise import fit_network
+from rightly.calibrators.stored_tensors import NETWORK, SCALE, Stored
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, PerSample
 
@@ -26,6 +27,8 @@ DECAYS = (0.03, 0.01, 0.003)
 @final
 class CorrectnessNetwork(Calibrator):
     """Logistic output on evidence of correctness."""
+
+    stores = {"prior": Stored(), "centre": Stored("k"), "scale": SCALE, "network_*": NETWORK}
 
     def __init__(
         self, evidence: str = "view_scores", *, hidden: Sequence[int] = (5,), seed: int = 0

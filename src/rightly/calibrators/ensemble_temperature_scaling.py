@@ -9,6 +9,7 @@ import torch
 from rightly.calibrators.families import VectorCalibrator
 from rightly.calibrators.solvers.execution import iterate_chunks
 from rightly.calibrators.solvers.temperature import fit_inverse_temperature
+from rightly.calibrators.stored_tensors import POSITIVE, Stored
 from rightly.losses import squared_error
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, Logits
@@ -17,6 +18,8 @@ from rightly.tensor_shapes import Labels, Logits
 @final
 class EnsembleTemperatureScaling(VectorCalibrator):
     """w1 softmax(z / T) + w2 softmax(z) + w3 / c, all fitted by squared error."""
+
+    stores = {"inverse": Stored(low=POSITIVE), "weights": Stored("3", 0, 1)}
 
     inverse: torch.Tensor
     weights: torch.Tensor

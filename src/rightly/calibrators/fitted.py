@@ -161,9 +161,11 @@ def load_calibrator(path: str | os.PathLike[str]) -> FittedCalibrator:
     try:
         built = calibrator(header["method"], **header["arguments"])
         serialization.restore(built, header, tensors)
-        threshold, record = header.get("threshold"), header.get("record") or {}
-        if not isinstance(threshold, float | None) or not isinstance(record, dict):
-            raise ValueError(f"threshold and record must be a number and a table, got {threshold}")
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} has a damaged header: {error}") from error
-    return FittedCalibrator(built, threshold, record)
+    except KeyError as error:
+        raise ValueError(f"{path} has a damaged header: {error} is missing") from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} holds no calibrator that can be used: {error}; fit it again"
+        ) from error
+    threshold = None if header["threshold"] is None else float(header["threshold"])
+    return FittedCalibrator(built, threshold, header["record"])

@@ -16,6 +16,7 @@ from torch import Tensor
 from rightly.calibrators.families import VectorCalibrator
 from rightly.calibrators.solvers.execution import iterate_chunks
 from rightly.calibrators.solvers.piecewise import interpolate
+from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, Logits
 
@@ -26,6 +27,8 @@ BUCKETS = 2**20  # of log-probability; so fine that few values share one with a 
 @final
 class MultiIsotonic(VectorCalibrator):
     """A non-decreasing map of probabilities, then rows divided by their sums."""
+
+    stores = {"xs": Stored("k", 0, 1 + 1e-6, is_ascending=True), "ys": Stored("k", 0, 1)}
 
     xs: torch.Tensor
     ys: torch.Tensor

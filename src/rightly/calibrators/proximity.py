@@ -13,6 +13,7 @@ from torch.nn import functional
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.solvers.execution import iterate_blocks
 from rightly.calibrators.solvers.piecewise import count_below
+from rightly.calibrators.stored_tensors import POSITIVE, Stored
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Features, Labels, PerSample, Reference
 
@@ -27,6 +28,12 @@ class Proximity(Calibrator):
     """Density ratio of right to wrong samples at (log-odds of the confidence, proximity)."""
 
     needs = ("features",)
+    stores = {
+        "reference": Stored("n d"),
+        "right": Stored("r 2"),
+        "wrong": Stored("w 2"),
+        "*_width": Stored("2", low=POSITIVE),
+    }
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
         unit = _unit_features(predictions)
@@ -58,6 +65,11 @@ class ProximityBins(Calibrator):
     """Confidence moved by the shrunken gap of its bin of (confidence, proximity)."""
 
     needs = ("features",)
+    stores = {
+        "reference": Stored("n d"),
+        "*_edges": Stored(str(BINS - 1), is_ascending=True),
+        "corrections": Stored(str(BINS * BINS), -1, 1),
+    }
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
         unit, confidence = _unit_features(predictions), predictions.confidence

@@ -1,5 +1,9 @@
-"""A calibrator as one safetensors file: tensors, and a header that says what they are."""
+"""A calibrator as one safetensors file: tensors, and a header that says what they are.
 
+The header lists type and shape of every tensor, and has a SHA-256 over itself and all tensors.
+"""
+
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import safetensors
 import safetensors.torch
+import torch
 from torch import Tensor
 
 from rightly.atomic_write import write_atomically
+from rightly.calibrators.stored_tensors import check_stored, probe
+from rightly.predictions.bounded_json import parse_json
+from rightly.predictions.validation import check_class_names
 
 if TYPE_CHECKING:
     from rightly.calibrators.base import Calibrator
 
 FORMAT = "rightly-calibrator"
-VERSION = 2
+VERSION = 3  # 2 had neither list nor checksum
 FITTED_ON = ("sample_count", "class_count", "view_names", "feature_count", "class_names")
 
 
@@ -50,20 +58,28 @@ def save(
 def restore(
     calibrator: "Calibrator", header: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Gives an unfitted calibrator what a saved file holds."""
+    """Gives an unfitted calibrator what a saved file holds, or says what is wrong with that."""
+    _check_header(calibrator, header)
     for path, tensor in tensors.items():
         part, _, name = path.rpartition(".")  # a calibrator may be made of others
-        calibrator.get_submodule(part).register_buffer(name, tensor.detach().clone())
+        try:
+            calibrator.get_submodule(part).register_buffer(name, tensor.detach().clone())
+        except (AttributeError, KeyError) as error:
+            raise ValueError(f"the tensor {path} is left over: this method has none") from error
     for name in FITTED_ON:
         value = header[name]
         setattr(calibrator, name, tuple(value) if isinstance(value, list) else value)
+    check_stored(calibrator, header["class_count"], header["feature_count"])
+    probe(calibrator)
 
 
 def write(path: Path, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
     """Writes the tensors, and the header's values as JSON."""
     plain = {name: tensor.contiguous().cpu() for name, tensor in tensors.items()}
     encoded = {"format": FORMAT, "version": str(VERSION)}
-    encoded |= {name: json.dumps(value) for name, value in header.items()}
+    encoded |= {name: json.dumps(value, allow_nan=False) for name, value in header.items()}
+    encoded["tensors"] = json.dumps(_list_tensors(plain))
+    encoded["sha256"] = _compute_checksum(encoded, plain)
     # save_file would make the file unreadable for everybody else, whatever the umask says.
     write_atomically(path, lambda part: part.write_bytes(safetensors.torch.save(plain, encoded)))
 
@@ -78,15 +94,73 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except safetensors.SafetensorError as error:
         raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
-    if encoded.pop("format", None) != FORMAT:
+    if encoded.get("format") != FORMAT:
         raise ValueError(f"{path} is a safetensors file, but not a calibrator of rightly")
-    version = encoded.pop("version", None)
+    version = encoded.get("version")
     if version != str(VERSION):
         raise ValueError(
             f"{path} has format version {version}, but this rightly reads {VERSION}: "
             "use the rightly that wrote it, or fit again"
         )
+    checksum = encoded.pop("sha256", None)
+    if checksum != _compute_checksum(encoded, tensors):
+        raise ValueError(
+            f"{path} is damaged: its checksum is not that of its contents; copy it again, or fit "
+            "again"
+        )
+    del encoded["format"], encoded["version"]
     try:
-        return {name: json.loads(value) for name, value in encoded.items()}, tensors
+        header = {name: parse_json(value) for name, value in encoded.items()}
+        if header.pop("tensors", None) != _list_tensors(tensors):
+            raise ValueError("the tensors are not those that it lists")
     except ValueError as error:
         raise ValueError(f"{path} has a damaged header: {error}") from error
+    return header, tensors
+
+
+def _list_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Type and shape of every tensor, by name."""
+    return {
+        name: [str(tensor.dtype).removeprefix("torch."), list(tensor.shape)]
+        for name, tensor in sorted(tensors.items())
+    }
+
+
+def _compute_checksum(encoded: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of the header's text and the tensors' bytes, in the order of their names."""
+    digest = hashlib.sha256(json.dumps(sorted(encoded.items())).encode())
+    for _, tensor in sorted(tensors.items()):
+        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _check_header(calibrator: "Calibrator", header: Mapping[str, Any]) -> None:
+    """Refuses values of another type or range than `save` writes."""
+
+    def require(name: str, expected: str, is_right: bool) -> None:
+        if not is_right:
+            raise ValueError(f"{name} must be {expected}, got {str(header[name])[:60]}")
+
+    classes, features = header["class_count"], header["feature_count"]
+    names, views, threshold = header["class_names"], header["view_names"], header["threshold"]
+    require("class_count", "a number of classes from 2 on", _is_count(classes, 2))
+    require("sample_count", "a number of samples", _is_count(header["sample_count"], 0))
+    require("feature_count", "a number or null", features is None or _is_count(features, 1))
+    require("view_names", "a list of different names", _are_names(views))
+    require("class_names", "a list of names or null", names is None or _are_names(names, False))
+    check_class_names(names, classes)
+    is_share = type(threshold) in (int, float) and 0 <= threshold <= 1
+    require("threshold", "a number from 0 to 1, or null", threshold is None or is_share)
+    require("record", "a table", isinstance(header["record"], dict))
+    for need, value in (("view_logits", views), ("features", features)):
+        if need in calibrator.needs and not value:
+            raise ValueError(f"{calibrator.title} needs {need}, but was fitted on none")
+
+
+def _is_count(value: object, least: int) -> bool:
+    return type(value) is int and value >= least
+
+
+def _are_names(value: object, are_different: bool = True) -> bool:
+    is_list = isinstance(value, list) and all(isinstance(name, str) for name in value)
+    return is_list and (not are_different or len(set(value)) == len(value))  # type: ignore[arg-type, call-overload]

@@ -8,6 +8,7 @@ from scipy.interpolate import CubicSpline
 
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.solvers.piecewise import interpolate
+from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, PerSample
 
@@ -19,6 +20,8 @@ class Spline(Calibrator):
     The cumulative gap over samples sorted by confidence is smoothed by a natural cubic spline
     with equally spaced knots in the sample's rank.
     """
+
+    stores = {"xs": Stored("k", 0, 1 + 1e-6, is_ascending=True), "ys": Stored("k", 0, 1)}
 
     xs: torch.Tensor
     ys: torch.Tensor

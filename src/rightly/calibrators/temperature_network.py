@@ -26,6 +26,7 @@ from rightly.calibrators.solvers.mlp import (
 from rightly.calibrators.solvers.optimise import fit_network, minimise_adam
 from rightly.calibrators.solvers.scaled_scores import CalibrationData
 from rightly.calibrators.solvers.temperature import approximate_inverse_temperature
+from rightly.calibrators.stored_tensors import NETWORK, SCALE, Stored
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Features, Labels, PerSample
 
@@ -36,6 +37,13 @@ CLAMP = (0.1, 10.0)  # the released code's
 @final
 class TemperatureNetwork(TemperatureCalibrator):
     """Fully connected layers turn evidence into a temperature, trained to convergence."""
+
+    stores = {
+        "log_temperature": Stored(),
+        "centre": Stored("k"),
+        "scale": SCALE,
+        "network_*": NETWORK,
+    }
 
     def __init__(
         self,
@@ -94,6 +102,8 @@ class ReleasedTemperatureNetwork(TemperatureCalibrator):
     Raw evidence, T = clamp(output), default initialisation, Adam 1e-4, batches of 1000, a fixed
     number of epochs.
     """
+
+    stores = {"network_*": NETWORK}
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ import torch
 
 from rightly.calibrators.families import TemperatureCalibrator
 from rightly.calibrators.solvers.temperature import fit_inverse_temperature
+from rightly.calibrators.stored_tensors import POSITIVE, Stored
 from rightly.losses import loss
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, PerSample
@@ -18,6 +19,8 @@ from rightly.tensor_shapes import Labels, PerSample
 @final
 class TemperatureScaling(TemperatureCalibrator):
     """The temperature that minimises a loss over the calibration data, solved exactly."""
+
+    stores = {"inverse": Stored(low=POSITIVE)}
 
     inverse: torch.Tensor
 

@@ -23,6 +23,7 @@ from rightly.calibrators.solvers.mlp import (
     unpack,
 )
 from rightly.calibrators.solvers.optimise import minimise_adam, split_rows
+from rightly.calibrators.stored_tensors import NETWORK, POSITIVE, Stored
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, PerSample
 
@@ -32,6 +33,12 @@ class TrueClassProbability(Calibrator):
     """Four hidden layers on penultimate features, a sigmoid, squared error."""
 
     needs = ("features",)
+
+    stores = {
+        "centre": Stored("d"),
+        "scale": Stored("d", low=POSITIVE),
+        "network_*": NETWORK,
+    }
 
     def __init__(
         self, *, hidden: Sequence[int] = (400, 400, 400, 400), epochs: int = 60, seed: int = 0

@@ -1,10 +1,12 @@
 """No calibration: the baseline every other one must beat."""
 
+from collections.abc import Mapping
 from typing import final
 
 import torch
 
 from rightly.calibrators.families import TemperatureCalibrator
+from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, PerSample
 
@@ -12,6 +14,8 @@ from rightly.tensor_shapes import Labels, PerSample
 @final
 class Uncalibrated(TemperatureCalibrator):
     """The classifier's own confidence, max softmax."""
+
+    stores: Mapping[str, Stored] = {}
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
         """Nothing to learn."""

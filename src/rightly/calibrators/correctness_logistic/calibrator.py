@@ -18,6 +18,7 @@ from rightly.calibrators.evidence import correctness_evidence
 from rightly.calibrators.solvers.execution import single_threaded
 from rightly.calibrators.solvers.ridge_logistic import Solution
 from rightly.calibrators.solvers.temperature import nll_inverse_temperature
+from rightly.calibrators.stored_tensors import POSITIVE, SCALE, Stored
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, PerSample
 
@@ -35,6 +36,20 @@ class CorrectnessLogistic(Calibrator):
 
     uses = ("view_logits",)
     uses_shifted_rows = True
+
+    stores = {
+        "inverse": Stored(low=POSITIVE),
+        "shift_weight": Stored(low=0),
+        "bias": Stored(),
+        "weights": Stored("w"),
+        "offsets": Stored("c"),
+        "centre": Stored("k"),
+        "scale": SCALE,
+        "feature_weights": Stored("k f"),
+        "feature_biases": Stored("b"),
+        "neighbour_features": Stored("n d", is_optional=True),
+        "neighbour_classes": Stored("n", low=0, is_integer=True, is_optional=True),
+    }
 
     inverse: Tensor
     bias: Tensor
