@@ -3,6 +3,7 @@
 import pytest
 
 from rightly.datasets import open_images
+from rightly.datasets.class_folders import label_by_folder
 from tests.datasets.example_sets import make_folders, put
 
 
@@ -41,3 +42,11 @@ def test_numbered_folders_with_a_gap_are_refused(tmp_path):
     assert list(open_images(tmp_path, layout="imagenet-val").labels) == [3, 4, 6]
     put(tmp_path / "0005" / "a.png")
     assert list(open_images(tmp_path).labels) == [0, 1, 2, 3]
+
+
+def test_images_are_in_the_order_of_their_folders_whatever_the_order_of_classes(tmp_path):
+    for i, name in enumerate("abba"):
+        put(tmp_path / name / f"{i}.png", i)
+    images = label_by_folder(tmp_path, {"b": 0, "a": 1}, ["b", "a"])
+    assert list(images.names) == sorted(images.names)
+    assert list(images.labels) == [int(name.startswith("a")) for name in images.names]

@@ -125,3 +125,15 @@ def test_bad_labels_are_refused(case):
 def test_labels_of_any_integer_type_are_taken(dtype):
     labels = np.array([0, 1, 2, 2], dtype)
     assert Predictions(LOGITS).correct(labels).tolist() == [True, True, False, True]
+
+
+@pytest.mark.parametrize("label", [-1, 3, 4])
+def test_a_label_outside_the_classes_is_refused(label):
+    labels = np.array([0, 1, label, 2])
+    with pytest.raises(ValueError, match=r"labels must lie in 0\.\.2 for 3 classes"):
+        Predictions(LOGITS).correct(labels)
+
+
+def test_a_negative_shift_is_refused():
+    with pytest.raises(ValueError, match=r"shift must lie in 0\.\.1, .* got -1\.\.1"):
+        Predictions(LOGITS, shift=[0, 1, -1, 0], shift_names=["blur"])

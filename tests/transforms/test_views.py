@@ -188,6 +188,7 @@ def test_four_quarter_turns_and_two_mirrors_are_nothing() -> None:
     assert torch.equal(rotation_90(images), torch.rot90(images, 1, (2, 3)))
     assert torch.equal(rotation_90(rotation_90(rotation_90(rotation_90(images)))), images)
     assert torch.equal(hflip(hflip(images)), images)
+    assert torch.equal(hflip(images)[..., 0], images[..., -1])  # left and right, not up and down
 
 
 def test_translation_moves_right_and_down() -> None:
