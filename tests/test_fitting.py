@@ -20,6 +20,12 @@ def test_the_record_says_what_was_fitted_on_what(sample):
     assert fitted.threshold is None and fitted.record["threshold"] is None
 
 
+@pytest.mark.parametrize("method", ["temperature_scaling", "ca_views"])
+def test_passes_count_the_image_and_the_views_that_are_read(sample, method):
+    fitted = rightly.fit(method, *sample)
+    assert fitted.record["passes"] == 1 + len(fitted.view_names)
+
+
 def test_an_accuracy_sets_the_lowest_threshold_that_reaches_it(sample):
     fitted = rightly.fit("temperature_scaling", *sample, accuracy=0.9)
     accepted = fitted.accept(sample[0])
