@@ -73,7 +73,9 @@ def compute_values(outcomes: Outcomes, metrics: Sequence[str]) -> dict[str, floa
     """The chosen metrics of the outcomes on one test set."""
     records = [METRICS.find(name) for name in metrics]
     of_confidence = [metric.name for metric in records if metric.inputs == "confidence"]
-    values = measure_all(outcomes.confidence, outcomes.correct, of_confidence)
+    values: dict[str, float] = {}
+    if of_confidence:
+        values = measure_all(outcomes.confidence, outcomes.correct, of_confidence)
     for metric in records:
         if metric.inputs != "confidence":
             values[metric.name] = metric.measure(*outcomes.distribution)
