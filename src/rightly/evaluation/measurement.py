@@ -13,7 +13,7 @@ from rightly.evaluation.results import (
     attach_intervals,
     unique,
 )
-from rightly.metrics import METRICS, Outcomes
+from rightly.metrics import METRICS, Outcomes, measure_all
 from rightly.metrics import bootstrap as resampling
 from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
@@ -72,7 +72,14 @@ def compute_outcomes(
 def compute_values(outcomes: Outcomes, metrics: Sequence[str]) -> dict[str, float]:
     """The chosen metrics of the outcomes on one test set."""
     records = [METRICS.find(name) for name in metrics]
-    return {metric.name: metric.measure(*outcomes.inputs(metric.inputs)) for metric in records}
+    of_confidence = [metric.name for metric in records if metric.inputs == "confidence"]
+    values: dict[str, float] = {}
+    if of_confidence:
+        values = measure_all(outcomes.confidence, outcomes.correct, of_confidence)
+    for metric in records:
+        if metric.inputs != "confidence":
+            values[metric.name] = metric.measure(*outcomes.distribution)
+    return {metric.name: values[metric.name] for metric in records}
 
 
 class MethodComparison(NamedTuple):

@@ -1,7 +1,9 @@
 """How honest a confidence is: metrics, their intervals and the curves behind figures, in NumPy."""
 
 import math
+from collections.abc import Iterable
 
+from rightly.metrics import ranked as _ranked
 from rightly.metrics import resampled as _resampled
 from rightly.metrics.definitions import Metric as Metric
 from rightly.metrics.definitions import ace as ace
@@ -20,7 +22,9 @@ from rightly.metrics.definitions import nll as nll
 from rightly.metrics.definitions import smooth_ece as smooth_ece
 from rightly.metrics.replicates import Outcomes as Outcomes
 from rightly.metrics.replicates import Replicates as Replicates
+from rightly.metrics.validation import check_outcomes as _check_outcomes
 from rightly.registry import Registry
+from rightly.shapes import AnyArray
 
 # In the order of the paper's table, then what the paper does not report.
 METRICS: Registry[Metric] = Registry(
@@ -34,6 +38,7 @@ METRICS: Registry[Metric] = Registry(
             range=(0.0, 1.0),
             title="ECE",
             meaning="mean distance between confidence and accuracy, in 25 bins",
+            ranked=_ranked.ece,
         ),
         Metric(
             "brier",
@@ -42,6 +47,7 @@ METRICS: Registry[Metric] = Registry(
             range=(0.0, 1.0),
             title="Brier score",
             meaning="mean squared distance between confidence and being right",
+            ranked=_ranked.brier,
         ),
         Metric(
             "ace",
@@ -50,6 +56,7 @@ METRICS: Registry[Metric] = Registry(
             range=(0.0, 1.0),
             title="ACE",
             meaning="mean distance between confidence and accuracy, in 25 bins of equal count",
+            ranked=_ranked.ace,
         ),
         Metric(
             "mce",
@@ -58,6 +65,7 @@ METRICS: Registry[Metric] = Registry(
             range=(0.0, 1.0),
             title="MCE",
             meaning="largest distance between confidence and accuracy of any of 25 bins",
+            ranked=_ranked.mce,
         ),
         Metric(
             "ks",
@@ -66,6 +74,7 @@ METRICS: Registry[Metric] = Registry(
             range=(0.0, 1.0),
             title="KS error",
             meaning="largest gap between summed confidence and summed accuracy",
+            ranked=_ranked.ks,
         ),
         Metric(
             "ks_released",
@@ -83,6 +92,7 @@ METRICS: Registry[Metric] = Registry(
             range=(0.0, 1.0),
             title="AUROC",
             meaning="chance that a right prediction is more confident than a wrong one",
+            ranked=_ranked.auroc,
         ),
         Metric(
             "nll",
@@ -147,3 +157,32 @@ METRICS: Registry[Metric] = Registry(
         ),
     ),
 )
+
+
+def measure_all(
+    confidence: AnyArray, correct: AnyArray, metrics: Iterable[str] | None = None
+) -> dict[str, float]:
+    """Some metrics of confidence, or all, from one sort shared by those that need it.
+
+    >>> measure_all([0.75, 0.5, 0.25], [True, False, True], ["ks", "auroc"])
+    {'ks': 0.25, 'auroc': 0.5}
+    """
+    records = [metric for metric in METRICS.values() if metric.inputs == "confidence"]
+    if metrics is not None:
+        records = [METRICS.find(name) for name in metrics]
+        others = [metric.name for metric in records if metric.inputs != "confidence"]
+        if others:
+            raise ValueError(
+                f"metrics must be of (confidence, correct), got {', '.join(others)} of "
+                "(probabilities, labels): call those by themselves"
+            )
+    c, a = _check_outcomes(confidence, correct)
+    # Also for one metric alone, so that its digits do not depend on what is measured beside it.
+    needs_rank = any(metric.ranked is not None for metric in records)
+    outcomes = _ranked.rank(c, a) if needs_rank else None
+    return {
+        metric.name: metric.measure(c, a)
+        if outcomes is None or metric.ranked is None
+        else float(metric.ranked(outcomes))
+        for metric in records
+    }

@@ -50,6 +50,13 @@ def quantile_edges(values: Values, bins: int) -> Edges:
     return np.quantile(values, equal_width_edges(bins))
 
 
+def interpolate(below: np.ndarray, above: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Between two neighbours of a quantile, rounded as np.quantile does."""
+    # An edge that equals a level decides on which side it lies.
+    step = above - below
+    return np.where(share < 0.5, below + step * share, above - step * (1 - share))
+
+
 def assign_equal_width(values: Values, bins: int) -> Index:
     """The bin of each value: m where m / bins < value <= (m + 1) / bins, and 0 for value 0."""
     # The outer edges are left out of the search: no value can fall off either end.

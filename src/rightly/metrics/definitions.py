@@ -10,13 +10,14 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from rightly.metrics import binning
+from rightly.metrics import binning, ranked
 from rightly.metrics.replicates import Inputs, Replicates, Values
 from rightly.metrics.validation import check_bins, check_confidence, check_probabilities
 from rightly.shapes import AnyArray, Confidence, Correct, Probabilities, TrueClasses
 
 Measure = Callable[..., float]
 Resampled = Callable[[Replicates], Values]
+Ranked = Callable[[ranked.RankedOutcomes], float]
 Unit = Literal["%", "nats"]
 
 
@@ -33,6 +34,7 @@ class Metric:
     unit: Unit = "%"  # "%": a share, shown times 100
     title: str = ""  # the literature's name; without one, `name`
     meaning: str = ""  # in a reader's words
+    ranked: Ranked | None = None  # of samples sorted once for several metrics, the same value
 
     def __post_init__(self) -> None:
         for field, options in (("inputs", get_args(Inputs)), ("unit", get_args(Unit))):
@@ -129,9 +131,7 @@ def mce(confidence: Confidence, correct: Correct, bins: int = binning.BINS) -> f
 @_validate_confidence
 def ks(confidence: Confidence, correct: Correct) -> float:
     """Largest gap between cumulative confidence and cumulative accuracy (Gupta et al., 2021)."""
-    # Summed by distinct value: inside a tie the order of samples, and so the gap, is arbitrary.
-    _, group = np.unique(confidence, return_inverse=True)
-    return abs(np.bincount(group, weights=confidence - correct).cumsum()).max() / len(correct)
+    return ranked.ks(ranked.rank(confidence, correct))
 
 
 @_validate_confidence
@@ -150,15 +150,7 @@ def ks_released(confidence: Confidence, correct: Correct) -> float:
 @_validate_confidence
 def auroc(confidence: Confidence, correct: Correct) -> float:
     """Chance that a right sample outranks a wrong one (Hendrycks & Gimpel, 2017); nan if none."""
-    if correct.all() or not correct.any():
-        return np.nan
-    # Mann and Whitney's U: ranks, of which ties share their mean, are whole or half numbers, so
-    # that everything up to the division is exact.
-    _, level, count = np.unique(confidence, return_inverse=True, return_counts=True)
-    rank = (count.cumsum() - (count - 1) / 2)[level]
-    right = int(correct.sum())
-    pairs_won = rank[correct].sum() - right * (right + 1) / 2
-    return pairs_won / (right * (len(correct) - right))
+    return ranked.auroc(ranked.rank(confidence, correct))
 
 
 @_validate_probabilities

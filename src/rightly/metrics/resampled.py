@@ -43,9 +43,7 @@ def ace(w: Replicates) -> Values:
         levels[[np.searchsorted(*pair, side="right") for pair in zip(w.weight, r, strict=True)]]
         for r in (rank, np.minimum(rank + 1, w.n[:, None] - 1))
     )
-    # Rounded as np.quantile does: an edge that equals a level decides on which side it lies.
-    step = above - below
-    edges = np.where(share < 0.5, below + step * share, above - step * (1 - share))
+    edges = binning.interpolate(below, above, share)
     inner = np.searchsorted(levels, edges, side="left")
     sums = np.where(inner > 0, np.take_along_axis(w.excess, inner - 1, -1), 0)
     of_bins = np.diff(sums, axis=-1, prepend=np.int64(0), append=w.excess[:, -1:])

@@ -7,6 +7,12 @@ from rightly.shapes import AnyArray, Confidence, Correct, Probabilities, TrueCla
 
 def check_confidence(confidence: AnyArray, correct: AnyArray) -> tuple[Confidence, Correct]:
     """Refuse swapped, mis-shaped or out-of-range vectors; return float64 and boolean ones."""
+    c, a = check_outcomes(confidence, correct)
+    return c.astype(np.float64, copy=False), a
+
+
+def check_outcomes(confidence: AnyArray, correct: AnyArray) -> tuple[np.ndarray, Correct]:
+    """The same, but float32 stays as it is."""
     c, a = _convert_to_numpy("confidence", confidence), _convert_to_numpy("correct", correct)
     if a.size and a.dtype != bool:
         raise TypeError(
@@ -24,13 +30,14 @@ def check_confidence(confidence: AnyArray, correct: AnyArray) -> tuple[Confidenc
             "pass both for the same samples"
         )
     c = _check_real("confidence", c)
+    low, high = c.min(), c.max()
     # One part in 1e9 above 1 is what adding a tie-breaking epsilon or renormalising leaves.
-    if c.min() < 0 or c.max() > 1 + 1e-9:
+    if low < 0 or high > 1 + 1e-9:
         raise ValueError(
-            f"confidence must lie in [0, 1], got values from {c.min():g} to {c.max():g}: "
+            f"confidence must lie in [0, 1], got values from {low:g} to {high:g}: "
             "pass probabilities, not logits or percentages"
         )
-    return np.minimum(c, 1.0), a.astype(bool)
+    return (np.minimum(c, 1.0) if high > 1 else c), a.astype(bool, copy=False)
 
 
 def check_probabilities(
@@ -53,7 +60,7 @@ def check_probabilities(
             f"labels must have shape {p.shape[:1]} like the rows of probabilities, got {y.shape}: "
             "pass both for the same samples"
         )
-    p = _check_real("probabilities", p)
+    p = _check_real("probabilities", p).astype(np.float64, copy=False)
     total = p.sum(-1)
     if p.min() < 0 or abs(total - 1).max() > 1e-3:  # what a softmax in float16 leaves
         raise ValueError(
@@ -87,13 +94,14 @@ def _check_real(name: str, array: np.ndarray) -> np.ndarray:
         raise TypeError(
             f"{name} must hold real numbers, got {array.dtype}: convert with {name}.astype(float)"
         )
-    non_finite = array.size - np.isfinite(array).sum()
-    if non_finite:
+    # A minimum or maximum tells, and takes no memory: either is nan if any number is.
+    if not np.isfinite([array.min(), array.max()]).all():
+        non_finite = array.size - np.isfinite(array).sum()
         raise ValueError(
             f"{name} must be finite, got {non_finite} of {array.size} nan or infinite: "
             "drop those samples or repair the model that gave them"
         )
-    return array.astype(np.float64, copy=False)
+    return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
 
 
 def check_bins(bins: object) -> int:

@@ -1,0 +1,145 @@
+"""One sort shared by several metrics, against the metrics themselves and against counting."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rightly.metrics import METRICS, binning, measure_all, ranked
+
+RANKED = [name for name, metric in METRICS.items() if metric.ranked is not None]
+SPECIAL = [0.0, -0.0, 5e-324, 1e-45, 0.04, 0.28, 1 / 3, 0.5, 0.6, 1 - 2**-24, 1 - 2**-53, 1.0]
+
+
+@pytest.fixture(params=[np.float32, np.float64])
+def dtype(request):
+    return request.param
+
+
+def draw(n, decimals, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    confidence = 1 - 0.75 * rng.beta(1, 3, n)
+    confidence = confidence if decimals is None else confidence.round(decimals)
+    return confidence.astype(dtype), rng.random(n) < 0.95 * confidence
+
+
+def measure_plainly(confidence, correct):
+    """By definitions that share nothing with the sorted keys: of each level, and of each bin."""
+    c, n = confidence.astype(np.float64), len(confidence)
+    levels, level = np.unique(c, return_inverse=True)
+    excess = np.bincount(level, c - correct)
+    right, wrong = (np.bincount(level, side, len(levels)) for side in (correct, ~correct))
+    won = (wrong * (right[::-1].cumsum()[::-1] - right / 2)).sum()
+    pairs = right.sum() * wrong.sum()
+    edges = np.quantile(c, np.arange(26) / 25)[1:-1]
+    by_width = np.digitize(c, np.arange(1, 25) / 25, right=True)
+    by_count = np.digitize(c, edges)
+    gaps = np.abs(np.bincount(by_width, c - correct, 25))
+    count = np.bincount(by_width, minlength=25)
+    return {
+        "ece": gaps.sum() / n,
+        "brier": ((c - correct) ** 2).mean(),
+        "ace": np.abs(np.bincount(by_count, c - correct)).sum() / n,
+        "mce": (gaps[count > 0] / count[count > 0]).max(),
+        "ks": np.abs(excess.cumsum()).max() / n,
+        "auroc": won / pairs if pairs else math.nan,
+    }
+
+
+# Around a group of samples, a block of them, and several of each.
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 1000, 16_383, 16_384, 16_385, 70_000])
+@pytest.mark.parametrize("decimals", [None, 4, 1, 0])
+def test_together_metrics_are_what_they_are_alone_and_by_definition(n, decimals, dtype):
+    confidence, correct = draw(n, decimals, dtype, seed=n)
+    together = measure_all(confidence, correct, RANKED)
+    plain = measure_plainly(confidence, correct)
+    assert list(together) == RANKED == list(plain)
+    for name in RANKED:
+        alone = METRICS[name].measure(confidence, correct)
+        assert together[name] == pytest.approx(alone, abs=1e-12, nan_ok=True)
+        assert together[name] == pytest.approx(plain[name], abs=1e-12, nan_ok=True)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(SPECIAL), st.booleans()), min_size=1, max_size=200),
+    st.sampled_from([np.float32, np.float64]),
+)
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_ties_zeros_ones_and_edges_of_bins_count_as_they_do_alone(pairs, dtype):
+    confidence = np.array([c for c, _ in pairs]).astype(dtype)
+    correct = np.array([a for _, a in pairs])
+    together = measure_all(confidence, correct, RANKED)
+    for name, value in measure_plainly(np.abs(confidence), correct).items():
+        assert together[name] == pytest.approx(value, abs=1e-12, nan_ok=True)
+
+
+def test_pairs_are_counted_exactly_across_blocks(dtype):
+    # One level that fills blocks, between others: 50,000 samples of 0.5.
+    rng = np.random.default_rng(0)
+    confidence = np.concatenate([np.full(50_000, 0.5), rng.random(5000)]).astype(dtype)
+    correct = rng.random(len(confidence)) < 0.5
+    levels, level = np.unique(confidence, return_inverse=True)
+    right, wrong = (np.bincount(level[side], minlength=len(levels)) for side in (correct, ~correct))
+    won = int((2 * wrong * (right.sum() - right.cumsum()) + wrong * right).sum())
+    expected = float(Fraction(won, 2 * int(right.sum()) * int(wrong.sum())))
+    assert measure_all(confidence, correct, ["auroc", "ks"])["auroc"] == expected
+
+
+def test_sums_before_any_position_are_those_of_the_sorted_samples(dtype):
+    confidence, correct = draw(20_000, 3, dtype)
+    outcomes = ranked.rank(confidence, correct)
+    order = np.lexsort([correct, confidence])
+    sums = np.append(0.0, (confidence[order].astype(np.float64) - correct[order]).cumsum())
+    at = np.array([0, 1, 63, 64, 65, 16_383, 16_384, 16_385, 19_999, 20_000])
+    np.testing.assert_allclose(outcomes.excess_before(at), sums[at], atol=1e-9)
+    np.testing.assert_array_equal(outcomes.confidence_at(at[:-1]), confidence[order][at[:-1]])
+
+
+def test_counts_compare_in_double_precision(dtype):
+    confidence = np.sort(np.array([0.04, 0.28, 0.28, 0.5, 1.0]).astype(dtype))
+    outcomes = ranked.rank(confidence, np.array([True, False, True, True, False]))
+    values = binning.equal_width_edges(25)
+    exact = confidence.astype(np.float64)
+    np.testing.assert_array_equal(
+        outcomes.count_up_to(values), [(exact <= value).sum() for value in values]
+    )
+    np.testing.assert_array_equal(
+        outcomes.count_below(values), [(exact < value).sum() for value in values]
+    )
+
+
+def test_all_metrics_of_confidence_are_measured_by_default_in_the_order_of_the_registry():
+    confidence, correct = draw(300, None, np.float64)
+    expected = {
+        name: metric.measure(confidence, correct)
+        for name, metric in METRICS.items()
+        if metric.inputs == "confidence"
+    }
+    values = measure_all(confidence.tolist(), correct.tolist())
+    assert list(values) == list(expected) and values == pytest.approx(expected, abs=1e-12)
+    for name in expected:
+        assert measure_all(confidence, correct, [name]) == {name: values[name]}
+    assert measure_all(confidence, correct, []) == {}
+
+
+def test_metrics_of_probabilities_and_bad_pairs_are_refused():
+    with pytest.raises(ValueError, match="got nll of"):
+        measure_all([0.5], [True], ["ece", "nll"])
+    with pytest.raises(TypeError, match="swapped"):
+        measure_all([True], [0.5])
+    with pytest.raises(ValueError, match=r"confidence must lie in \[0, 1\], got values from 0.5"):
+        measure_all([0.5, 1.5], [True, False])
+    with pytest.raises(ValueError, match="must be finite, got 1 of 2"):
+        measure_all(np.array([0.5, np.nan], dtype=np.float32), [True, False])
+    slightly_above = measure_all([1 + 5e-10, 0.5], [True, False], ["brier", "ece"])
+    assert slightly_above == {"brier": 0.125, "ece": 0.25}
+
+
+def test_inputs_are_left_untouched(dtype):
+    confidence, correct = draw(500, None, dtype)
+    before = confidence.copy(), correct.copy()
+    measure_all(confidence, correct)
+    assert (confidence == before[0]).all() and (correct == before[1]).all()
