@@ -1,10 +1,14 @@
 """Nobody ever sees half a file."""
 
+import csv
+import io
 import os
+import re
 import resource
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +17,8 @@ import rightly
 from rightly.atomic_write import check_target, write_atomically
 from rightly.cli import main
 from tests.conftest import make
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 def test_a_file_appears_whole(tmp_path):
@@ -146,6 +152,61 @@ def test_the_library_does_not_replace_its_input_either(files):
         export_model("onnx:model.onnx", "c.safetensors", "model.onnx")
 
 
+NAMES = ["=1+1", "+a", "-b", "@c", "\tx", "Käfer", "a=b", "7", "x", "y"]
+OTHERWISE = ["'=1+1", "'+a", "'-b", "'@c", "'\tx", "Käfer", "a=b", "7", "x", "y"]
+
+
+def test_no_cell_of_a_table_is_a_formula(files):
+    predictions, labels = rightly.load("cal.npz")
+    named = rightly.Predictions(predictions.logits, class_names=NAMES)
+    rightly.save("named.npz", named, labels)
+    rightly.calibrator("ts").fit(predictions, labels).save("c.safetensors")
+    assert main(["apply", "c.safetensors", "named.npz", "--out", "out.csv"]) == 0
+    with (files / "out.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 60
+    for row in rows:
+        assert row["class_name"] == OTHERWISE[int(row["predicted_class"])]
+        assert 0 <= float(row["confidence"]) <= 1
+    evaluation = rightly.evaluate("c.safetensors", {"=cmd()": "cal.npz", "-2": "cal.npz"})
+    rows = list(csv.DictReader(io.StringIO(evaluation.to_csv())))
+    assert {row["dataset"] for row in rows} == {"'=cmd()", "'-2"}
+    assert {float(row["value"]) for row in rows}  # numbers, of either sign, stay numbers
+
+
+def test_text_is_utf8_whatever_the_locale_says(files):
+    predictions, labels = rightly.load("cal.npz")
+    named = rightly.Predictions(predictions.logits, class_names=NAMES)
+    rightly.save("named.npz", named, labels)
+    commands = (
+        "apply c.safetensors named.npz --out out.csv",
+        "evaluate c.safetensors named.npz --no-intervals --json out.json",
+        "card c.safetensors --on Käse=named.npz --out card.md",
+    )
+    for command in commands:
+        program = f"import sys; from rightly.cli import main; sys.exit(main({command.split()!a}))"
+        result = subprocess.run(
+            [sys.executable, "-W", "error::EncodingWarning", "-c", program],
+            capture_output=True,
+            env={**ENVIRONMENT, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        )
+        assert result.returncode == 0, result.stderr
+    assert "Käfer" in (files / "out.csv").read_text(encoding="utf-8")
+
+
+def test_all_text_files_are_opened_as_utf8():
+    """Where the locale's encoding would be used, Python warns; the package asks for no other."""
+    folder = Path(rightly.__file__).parent
+    calls = re.compile(r"\.(?:read_text|write_text)\(((?:[^()]|\([^()]*\))*)\)")
+    missing = [
+        f"{path.relative_to(folder)}: {call[0]}"
+        for path in sorted(folder.rglob("*.py"))
+        for call in calls.finditer(path.read_text(encoding="utf-8"))
+        if "encoding=" not in call[1]
+    ]
+    assert missing == []
+
+
 def limit_files():
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 
@@ -167,7 +228,7 @@ def test_a_file_that_cannot_be_written_whole_is_named(tmp_path):
         preexec_fn=limit_files,
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env=ENVIRONMENT,
     )
     assert "cannot write big.npz: File too large" in result.stdout, result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["logits.npy"]

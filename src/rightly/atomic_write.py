@@ -16,6 +16,7 @@ KINDS = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def check_target(path: str | os.PathLike[str], inputs: Iterable[Any] = ()) -> None:
@@ -71,3 +72,12 @@ def write_atomically(path: Path, write: Callable[[Path], Any], inputs: Iterable[
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+def escape_formula(cell: Any) -> Any:
+    """Text of a CSV file that no spreadsheet takes for a formula; what is no text stays.
+
+    OWASP's list of first characters; an apostrophe before them makes the cell plain text.
+    """
+    is_formula = isinstance(cell, str) and cell.startswith(FORMULAS)
+    return f"'{cell}" if is_formula else cell

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from rightly.atomic_write import check_target, write_atomically
+from rightly.atomic_write import check_target, escape_formula, write_atomically
 from rightly.calibrators import AnyCalibrator, load_calibrator
 from rightly.collection.distributed import run_shards
 from rightly.collection.ray_cluster import Cluster
@@ -215,10 +215,11 @@ def _read_shard(store: Store, k: int) -> Predictions | None:
 
 
 def _write_csv(path: Path, columns: dict[str, list[Any]]) -> None:
-    with path.open("w", newline="") as file:
+    with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+        cells = ([escape_formula(value) for value in column] for column in columns.values())
+        writer.writerows(zip(*cells, strict=True))
 
 
 def _digest(path: Path) -> str:

@@ -151,6 +151,102 @@ def test_a_damaged_file_never_gives_silence_or_a_strange_error(tmp_path, data):
     assert np.isfinite(predictions.logits).all()
 
 
+def patch_members(path, change):
+    """Changes the 46 fixed bytes of every entry of an archive's directory."""
+    content = bytearray(path.read_bytes())
+    place = content.find(b"PK\x01\x02")
+    while place >= 0:
+        change(memoryview(content)[place : place + 46])
+        place = content.find(b"PK\x01\x02", place + 46)
+    path.write_bytes(content)
+
+
+def encrypt(entry):
+    entry[8] |= 1
+
+
+def compress_by(method):
+    def change(entry):
+        entry[10:12] = method.to_bytes(2, "little")
+
+    return change
+
+
+def claim(size):
+    def change(entry):
+        entry[24:28] = size.to_bytes(4, "little")
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (encrypt, "logits is encrypted: decrypt"),
+        (compress_by(14), "logits is compressed by method 14, which numpy never uses"),
+        (compress_by(99), "logits is compressed by method 99, which numpy never uses"),
+        (claim(2**32 - 2), "logits claims 4,294,967,294 bytes, more than .* can hold"),
+    ],
+)
+def test_members_that_numpy_would_not_write_are_refused(tmp_path, change, words):
+    path = written(tmp_path / "a.npz", logits=LOGITS)
+    patch_members(path, change)
+    with pytest.raises(ValueError, match=f"a.npz .*{words}"):
+        rightly.load(path)
+
+
+def forge_header(shape, dtype="<f8", content=b"x" * 100, version=1):
+    """A member in numpy's format that claims this shape."""
+    text = repr({"descr": dtype, "fortran_order": False, "shape": shape}) + "\n"
+    size = len(text).to_bytes(2 if version == 1 else 4, "little")
+    return b"\x93NUMPY" + bytes([version, 0]) + size + text.encode() + content
+
+
+@pytest.mark.parametrize(
+    ("member", "words"),
+    [
+        (forge_header((5_000_000, 1000)), "claims the shape .* 40,000,000,000 bytes, but holds"),
+        (forge_header((2**40, 2**40)), "claims the shape"),
+        (forge_header((5, 2), content=b"x" * 100), "holds more than its 80 bytes"),
+        (forge_header((5, 2), content=b"x" * 70), "claims the shape|ends too early"),
+        (forge_header((-1, 2)), "cannot be read|damaged"),
+        (forge_header("(" * 3000), "cannot be read|damaged"),
+        (forge_header((4, 2), version=3), "version"),
+        (forge_header((4, 2), dtype="|O"), "pickled Python objects"),
+    ],
+)
+def test_shapes_beyond_the_bytes_of_a_member_are_refused_before_they_are_made(
+    tmp_path, member, words
+):
+    for compression in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        path = tmp_path / "a.npz"
+        with zipfile.ZipFile(path, "w", compression) as archive:
+            archive.writestr("logits.npy", member)
+        with pytest.raises(ValueError, match=f"a.npz .*({words})"):
+            rightly.load(path)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("second", ["logits.npy", "logits"])
+def test_doubled_members_are_refused(tmp_path, second):
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("logits.npy", _npy(LOGITS))
+        archive.writestr(second, _npy(LOGITS + 1))
+    with pytest.raises(ValueError, match="logits is there twice"):
+        rightly.load(path)
+
+
+def test_all_layouts_of_arrays_are_read(tmp_path):
+    names = np.array(["a", "bb", "c"])
+    path = written(tmp_path / "a.npz", logits=np.asfortranarray(LOGITS), class_names=names)
+    loaded, _ = rightly.load(path)
+    np.testing.assert_array_equal(loaded.logits, LOGITS)
+    assert loaded.class_names == ("a", "bb", "c")
+    path = written(tmp_path / "b.npz", logits=LOGITS.astype(">f4"))
+    np.testing.assert_array_equal(rightly.load(path)[0].logits, LOGITS.astype("f4"))
+
+
 def test_nothing_is_written_when_writing_fails(tmp_path, sample):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         rightly.save(tmp_path / "no folder" / "a.npz", sample[0])

@@ -1,5 +1,6 @@
 """What a folder of shards promises to its reader: every row comes back, damage is named."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -240,3 +241,61 @@ def test_settings_that_are_no_json_are_damage(store):
     pyarrow.parquet.write_table(broken, store.shard(0))
     with pytest.raises(ValueError, match="part-000000.parquet is damaged"):
         rightly.load(store.path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ([1], "its settings are list, not a table"),
+        ({"shards": "1"}, "shards must be a number, got 1"),
+        ({"shards": 10**12}, "shards must be a number"),
+        ({"shards": True}, "shards must be a number"),
+        ({"shards": None}, "shards must be a number"),
+        ({"views": "rotation"}, "views must be a list of names, got rotation"),
+        ({"views": [1, 2]}, "views must be a list of names"),
+        ({"shifts": {"jpeg": 1}}, "shifts must be a list of names"),
+        ({"class_names": "abc"}, "class_names must be a list of names or null"),
+        ({"class_names": [1, 2, 3]}, "class_names must be a list of names or null"),
+        ({"features": "no"}, "features must be true or false"),
+        ({"model": 5}, "model must be a name or null"),
+        ({"preprocessing": [5]}, "preprocessing must be a table or null"),
+        ('{"version": 2, "shards": 1, "views": []}', "shifts must be a list of names, got None"),
+        ("[" * 50_000, "nested at most 32 deep"),
+        ('{"version": NaN}', "must hold numbers"),
+        (b"\xff\xfe", "codec can't decode"),
+    ],
+)
+def test_settings_of_other_types_than_written_are_refused(tmp_path, settings, words):
+    made = Store.begin(tmp_path / "a", asked(shards=1))
+    made.write(0, block_of([0, 1]))
+    table = pyarrow.parquet.read_table(made.shard(0))
+    if isinstance(settings, dict):
+        settings = {"version": 2, **asked(shards=1), **settings}
+    text = settings if isinstance(settings, str | bytes) else json.dumps(settings)
+    forged = table.replace_schema_metadata({**table.schema.metadata, b"rightly": text})
+    pyarrow.parquet.write_table(forged, made.shard(0))
+    with pytest.raises(ValueError, match=f"part-000000.parquet is damaged .*{words}"):
+        rightly.load(made.path)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("image", pyarrow.array(["a"] * 6)),
+        ("label", pyarrow.array(["a"] * 6)),
+        ("label", pyarrow.array([0.5] * 6)),
+        ("shift", pyarrow.array([True] * 6)),
+        ("logits", pyarrow.array([["a", "b", "c"]] * 6, pyarrow.list_(pyarrow.string(), 3))),
+        ("logits", pyarrow.array([[1.0, 2.0, 3.0]] * 6)),
+        ("logits", pyarrow.array([1.0] * 6)),
+        ("features", pyarrow.array([None] * 6)),
+    ],
+)
+def test_columns_of_other_types_than_written_are_refused(tmp_path, name, values):
+    made = Store.begin(tmp_path / "a", asked(shards=1))
+    made.write(0, block_of([0, 1]))
+    table = pyarrow.parquet.read_table(made.shard(0))
+    forged = table.set_column(table.column_names.index(name), name, values)
+    pyarrow.parquet.write_table(forged, made.shard(0))
+    with pytest.raises(ValueError, match="a"):
+        rightly.load(made.path)

@@ -42,5 +42,5 @@ def run(
     if out is None:
         print_line(text)
         return
-    write_atomically(out, lambda part: part.write_text(text))
+    write_atomically(out, lambda part: part.write_text(text, encoding="utf-8"))
     print_line(f"the card is in {out}")

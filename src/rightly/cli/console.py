@@ -114,7 +114,7 @@ def write_json(path: Path, kind: str, content: Mapping[str, Any]) -> None:
     """Writes a versioned JSON file, whole or not at all; what is not a number is null."""
     document = {"format": kind, "version": 1, **_without_nan(content)}
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"
-    write_atomically(path, lambda part: part.write_text(text))
+    write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
 
 
 def _without_nan(value: Any) -> Any:

@@ -19,7 +19,8 @@ DIGESTS = {"f6aa4b23244554d9": "imagenet-a", "e19a59d84e3746fa": "imagenet-r"}
 @lru_cache
 def read_wnids() -> tuple[str, ...]:
     """WordNet ids of the 1000 classes of ILSVRC 2012, in order."""
-    return tuple(files("rightly.datasets").joinpath("imagenet_wnids.txt").read_text().split())
+    listed = files("rightly.datasets").joinpath("imagenet_wnids.txt")
+    return tuple(listed.read_text(encoding="utf-8").split())
 
 
 def open_imagenet(root: Path, *, split: str | None = None) -> ImageDataset:

@@ -22,10 +22,10 @@ def write_folder(folder: Path, calibrator: FittedCalibrator, metadata: Mapping[s
     folder.mkdir(parents=True, exist_ok=True)
     calibrator.save(folder / CALIBRATOR_FILE)
     text = json.dumps(dict(metadata), indent=2) + "\n"
-    write_atomically(folder / CONFIG_FILE, lambda part: part.write_text(text))
+    write_atomically(folder / CONFIG_FILE, lambda part: part.write_text(text, encoding="utf-8"))
     if not (folder / CARD_FILE).exists():
         card = render_card(metadata)
-        write_atomically(folder / CARD_FILE, lambda part: part.write_text(card))
+        write_atomically(folder / CARD_FILE, lambda part: part.write_text(card, encoding="utf-8"))
 
 
 def locate_folder(name: str | os.PathLike[str]) -> Path:

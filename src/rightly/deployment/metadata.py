@@ -57,4 +57,4 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise FileNotFoundError(
             f"{folder} must hold a {CONFIG_FILE}, which save_pretrained writes, but has none"
         )
-    return parse_metadata(path.read_text(), path, "write it with save_pretrained")
+    return parse_metadata(path.read_text(encoding="utf-8"), path, "write it with save_pretrained")

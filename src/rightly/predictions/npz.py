@@ -1,5 +1,6 @@
 """Predictions as NumPy archives."""
 
+import math
 import warnings
 import zipfile
 import zlib
@@ -14,6 +15,14 @@ from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels
 
 VERSION = 1
+BUFFER = 2**20  # bytes read at a time
+ENCRYPTED = 0x1  # a flag of members
+# How much larger a byte may become; DEFLATE makes at most 1,032 of one.
+GROWTH = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
+HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 ARRAYS = ("logits", "view_logits", "features", "shift", "image")
 NAMES = ("view_names", "class_names", "shift_names")
 
@@ -79,18 +88,71 @@ def _read_npz(path: Path) -> dict[str, np.ndarray]:
         )
     arrays = {}
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            for name in stored.files:
-                arrays[name] = stored[name]
-                if not isinstance(arrays[name], np.ndarray):
-                    raise ValueError(f"{name} is not an array")
-    except ValueError as error:
+        with zipfile.ZipFile(path) as archive:
+            for name, member in _list_members(archive, path.stat().st_size).items():
+                with archive.open(member) as file:
+                    arrays[name] = _read_array(file, member)
+    except MemoryError as error:
+        raise ValueError(f"{path} holds arrays that do not fit into memory") from error
+    except (ValueError, RecursionError, SyntaxError, NotImplementedError) as error:
         if "pickle" in str(error):
             raise ValueError(
                 f"{path} holds pickled Python objects, which could run code and are never "
                 "loaded: save plain arrays"
             ) from error
         raise ValueError(f"{path} cannot be read as arrays: {error}") from error
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, KeyError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, KeyError, RuntimeError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
     return arrays
+
+
+def _list_members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+    """The archive's members by the names of their arrays, none larger than its bytes can make."""
+    members: dict[str, zipfile.ZipInfo] = {}
+    for member in archive.infolist():
+        name = member.filename.removesuffix(".npy")
+        if name in members:
+            raise ValueError(f"{name} is there twice: save it again with rightly.save")
+        if member.flag_bits & ENCRYPTED:
+            raise ValueError(f"{name} is encrypted: decrypt the archive first")
+        growth = GROWTH.get(member.compress_type)
+        if growth is None:
+            raise ValueError(
+                f"{name} is compressed by method {member.compress_type}, which numpy never uses: "
+                "save it again with rightly.save"
+            )
+        if member.compress_size > size or member.file_size > growth * (member.compress_size + 16):
+            raise ValueError(
+                f"{name} claims {member.file_size:,} bytes, more than {member.compress_size:,} "
+                "compressed ones can hold"
+            )
+        members[name] = member
+    return members
+
+
+def _read_array(file: Any, member: zipfile.ZipInfo) -> np.ndarray:
+    """The array of one member, whose header claims no more than the member holds."""
+    version = np.lib.format.read_magic(file)
+    if version not in HEADERS:
+        raise ValueError(f"{member.filename} has version {version} of numpy's format")
+    shape, is_fortran, dtype = HEADERS[version](file)
+    if dtype.hasobject:
+        raise ValueError(f"{member.filename} must be unpickled")
+    claimed = math.prod(shape) * dtype.itemsize
+    if claimed > member.file_size:
+        raise ValueError(
+            f"{member.filename} claims the shape {shape}, {claimed:,} bytes, but holds "
+            f"{member.file_size:,}"
+        )
+    if not claimed:
+        return np.empty(shape, dtype)
+    content = np.empty(claimed, np.uint8)
+    for start in range(0, claimed, BUFFER):  # at once would take twice the memory
+        chunk = file.read(min(BUFFER, claimed - start))
+        content[start : start + len(chunk)] = np.frombuffer(chunk, np.uint8)
+        if len(chunk) != min(BUFFER, claimed - start):
+            raise EOFError(f"{member.filename} ends too early")
+    if file.read(1):
+        raise ValueError(f"{member.filename} holds more than its {claimed:,} bytes")
+    flat = content.view(dtype)
+    return flat.reshape(shape[::-1]).T if is_fortran else flat.reshape(shape)

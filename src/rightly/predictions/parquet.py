@@ -5,20 +5,44 @@ Columns: `image`, a number, and `name` of the image, `label` (null where unknown
 the schema's metadata under "rightly". `store.py` writes it.
 """
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rightly.optional import require
+from rightly.predictions.bounded_json import parse_json
 from rightly.predictions.predictions import Predictions, check_labels
 from rightly.tensor_shapes import Labels
 
 VERSION = 2  # 1 called the column `image` `index`
 SHARDS = "part-*.parquet"  # and nothing beside them: polars refuses a folder with other files
 KEY = b"rightly"
+NUMBERS = ("image", "label", "shift")  # columns of whole numbers
+MAX_SHARDS = 10**6  # their names have six digits
+
+
+def _is_text(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+# What those settings must be that are read again.
+SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "shards": ("a number", lambda value: type(value) is int and 0 <= value <= MAX_SHARDS),
+    "views": ("a list of names", _are_names),
+    "shifts": ("a list of names", _are_names),
+    "class_names": ("a list of names or null", lambda value: value is None or _are_names(value)),
+    "features": ("true or false", lambda value: isinstance(value, bool)),
+    "model": ("a name or null", _is_text),
+    "model_fingerprint": ("text or null", _is_text),
+    "preprocessing": ("a table or null", lambda value: isinstance(value, dict | None)),
+}
+ALWAYS = ("shards",)  # scores that apply wrote have no views, shifts and so on
 # What pyarrow raises when bytes of a shard are not those that were written.
 DAMAGE = (OSError, ValueError, KeyError, TypeError, NotImplementedError)
 
@@ -59,7 +83,7 @@ def read(path: Path) -> tuple[Predictions, Labels | None]:
             rows["image"],
         )
         return predictions, None if (labels < 0).all() else check_labels(labels, predictions)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 
@@ -98,11 +122,15 @@ def read_source(folder: Path) -> dict[str, Any] | None:
 
 def read_columns(shard: Path, settings: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The columns of one shard by name, lists as rows of an array."""
-    names = ["image", "label", "shift", "logits", *(f"view_{name}" for name in settings["views"])]
+    names = [*NUMBERS, "logits", *(f"view_{name}" for name in settings["views"])]
     names += ["features"] if settings["features"] else []
     try:
         table = _parquet().read_table(shard, columns=names, page_checksum_verification=True)
-        return {name: _to_array(table[name].combine_chunks()) for name in names}
+        columns = {name: _to_array(table[name].combine_chunks()) for name in names}
+        for name, column in columns.items():
+            if column.dtype.kind != ("i" if name in NUMBERS else "f"):
+                raise ValueError(f"its column {name} is of {column.dtype}")
+        return columns
     except DAMAGE as error:
         raise damage_error(shard, error) from error
 
@@ -113,7 +141,9 @@ def read_settings(shard: Path) -> dict[str, Any]:
     if KEY not in metadata:
         raise ValueError(f"{shard} is Parquet, but was not written by collect")
     try:
-        settings: dict[str, Any] = json.loads(metadata[KEY])
+        settings: dict[str, Any] = parse_json(metadata[KEY])
+        if not isinstance(settings, dict):
+            raise ValueError(f"its settings are {type(settings).__name__}, not a table")
     except ValueError as error:
         raise damage_error(shard, error) from error
     version = settings.get("version")
@@ -124,6 +154,11 @@ def read_settings(shard: Path) -> dict[str, Any]:
             + ("update rightly, or " if is_later else "")
             + "collect again into another folder"
         )
+    needed = ALWAYS if "views" not in settings else (*ALWAYS, "shifts", "class_names", "features")
+    for name, (expected, is_right) in SETTINGS.items():
+        if not (is_right(settings[name]) if name in settings else name not in needed):
+            value = str(settings.get(name))[:60]
+            raise damage_error(shard, ValueError(f"{name} must be {expected}, got {value}"))
     return settings
 
 

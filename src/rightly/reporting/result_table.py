@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
-from rightly.atomic_write import write_atomically
+from rightly.atomic_write import escape_formula, write_atomically
 from rightly.evaluation.results import Bootstrap
 from rightly.optional import require
 from rightly.reporting import markup
@@ -73,7 +73,7 @@ class ResultTable(ABC, Generic[Row]):
         writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(
-            {key: "" if _is_nan(value) else value for key, value in record.items()}
+            {key: "" if _is_nan(value) else escape_formula(value) for key, value in record.items()}
             for record in records
         )
         return _write(text.getvalue(), path)
@@ -101,7 +101,7 @@ class ResultTable(ABC, Generic[Row]):
 def read_results(path: FilePath, kind: str) -> dict[str, Any]:
     """The content of a JSON file that `to_json` wrote, of this kind and version."""
     try:
-        content = json.loads(Path(path).read_text())
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError(f"its format is not {FORMAT}")
     except ValueError as error:
