@@ -5,6 +5,7 @@ import torch
 
 import rightly
 from rightly import CalibratedClassifier
+from rightly.calibrators.cascade import EMPTY_BAND
 from rightly.deployment.onnx_tracing import silence_tracer
 from tests.deployment.tiny_models import (
     PREPROCESSING,
@@ -59,6 +60,25 @@ def test_a_budget_spares_views_without_a_gap_in_the_outputs():
     assert sum(seen) == 100 + len(calibrator.view_names) * int((~spared).sum())
     assert outputs.view_confidence[spared].isnan().all()
     assert outputs.confidence.isfinite().all()
+
+
+def test_images_that_need_no_views_are_classified_once():
+    calibrator = fitted(budget=1.8)
+    calibrator.calibrator.store(band=torch.tensor(EMPTY_BAND, dtype=torch.float64))
+    outputs = CalibratedClassifier(Small(), calibrator).predict(list(pictures(5)))
+    assert (outputs.view_classes == -1).all() and outputs.confidence.isfinite().all()
+
+
+def test_a_function_is_taken_and_runs_where_it_likes():
+    calibrator, module = fitted(), Small().eval()
+    calibrator.record = {}
+    model = CalibratedClassifier(
+        lambda images: module(images), calibrator, preprocessing=PREPROCESSING, device="cpu"
+    )
+    images = list(pictures(4))
+    ours = CalibratedClassifier(Small(), fitted()).predict(images)
+    assert model.device == torch.device("cpu")
+    assert torch.allclose(model.predict(images).confidence, ours.confidence, atol=1e-6)
 
 
 def test_the_classifier_stays_in_evaluation_mode():

@@ -117,3 +117,16 @@ def test_a_module_that_cannot_be_traced_says_why(tmp_path):
     for suffix in (".onnx", ".pt2"):
         with pytest.raises(ValueError, match="cannot be traced"):
             export_classifier(make_model(Branching()), tmp_path / f"m{suffix}")
+
+
+def test_a_model_too_large_for_one_onnx_file_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(rightly.deployment.export, "MAX_ONNX_BYTES", 1000)
+    with pytest.raises(ValueError, match=r"export to \.pt2"):
+        export_classifier(make_model(Small()), tmp_path / "m.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_image_is_enough_to_compare_on(tmp_path):
+    metadata = export_classifier(make_model(Small()), tmp_path / "m.pt2", list(pictures(1)))
+    assert metadata["parity"]["images"] == 1
+    assert len(open_exported(tmp_path / "m.pt2").predict(pictures(3))) == 3

@@ -48,6 +48,30 @@ def test_what_is_nowhere_is_not_looked_for_on_the_hub(tmp_path):
         CalibratedClassifier.from_pretrained(tmp_path / "nowhere", Small())
 
 
+def test_a_repository_is_fetched_from_the_hub(tmp_path, monkeypatch):
+    import huggingface_hub
+
+    model = CalibratedClassifier(Small(), fitted(threshold=0.7))
+    model.save_pretrained(tmp_path)
+    asked = {}
+
+    def fetch(repository, allow_patterns):
+        asked[repository] = sorted(allow_patterns)
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    assert CalibratedClassifier.from_pretrained("me/model", Small()).threshold == 0.7
+    assert asked == {"me/model": ["README.md", "calibrator.safetensors", "config.json"]}
+
+
+def test_a_card_that_somebody_edited_is_kept(tmp_path):
+    model = CalibratedClassifier(Small(), fitted())
+    model.save_pretrained(tmp_path)
+    (tmp_path / "README.md").write_text("mine")
+    model.save_pretrained(tmp_path)
+    assert (tmp_path / "README.md").read_text() == "mine"
+
+
 def test_pushing_uploads_what_is_saved(monkeypatch):
     import huggingface_hub
 

@@ -9,7 +9,7 @@ import torch
 from rightly import CALIBRATORS, CalibratedClassifier
 from rightly.deployment import export_classifier, open_exported
 from rightly.deployment.inputs import make_batch
-from rightly.deployment.onnx_graph import list_outputs
+from rightly.deployment.onnx_graph import build_graph, list_outputs
 from rightly.deployment.onnx_tracing import silence_tracer, trace_module
 from rightly.deployment.outputs import OUTPUT_NAMES, read_outputs
 from rightly.deployment.stages import StackedCalibration, ViewStage
@@ -94,6 +94,29 @@ def test_a_classifier_for_one_batch_size_is_refused(tmp_path):
     )
     with pytest.raises(ValueError, match="batches of any size"):
         export_classifier(model, tmp_path / "m.onnx")
+
+
+def test_features_that_a_file_does_not_give_are_refused(tmp_path):
+    write_classifier(tmp_path / "c.onnx")
+    calibrator = fitted("proximity")
+    calibrator.record = {}
+    model = CalibratedClassifier(
+        f"onnx:{tmp_path / 'c.onnx'}", calibrator, preprocessing=PREPROCESSING
+    )
+    with pytest.raises(ValueError, match="must have an output called 'features'"):
+        build_graph(model, torch.zeros(2, 3, 16, 16))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [{}, {"budget": 1.8}])
+def test_features_go_to_the_calibrator(tmp_path, arguments):
+    calibrator = fitted("rightly", neighbours=50, **arguments)
+    model = CalibratedClassifier(Small(), calibrator)
+    export_classifier(model, tmp_path / "m.onnx", list(pictures(4)))
+    images = pictures(20, seed=5)
+    expected = model.predict(to_tensor(images)).to_numpy()
+    outputs = open_exported(tmp_path / "m.onnx").predict(images)
+    assert np.abs(outputs.confidence - expected.confidence).max() < 1e-5
 
 
 @pytest.mark.slow

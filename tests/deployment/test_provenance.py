@@ -4,7 +4,7 @@ import pytest
 
 import rightly
 from rightly import CalibratedClassifier
-from rightly.classifiers import Preprocessing
+from rightly.classifiers import Preprocessing, open_model
 from rightly.deployment.provenance import describe_calibrator
 from tests.deployment.tiny_models import PREPROCESSING, Small, fitted, predictions
 
@@ -22,6 +22,17 @@ def test_other_preprocessing_is_refused():
 def test_other_class_names_are_refused():
     with pytest.raises(ValueError, match="class 1 is 'lime' here and 'green' there"):
         CalibratedClassifier(Small(), fitted(), class_names=["red", "lime", "blue", "dark"])
+
+
+def test_names_of_the_classifier_itself_count_where_its_weights_are_unknown():
+    calibrator = fitted()
+    names = ("red", "lime", "blue", "dark")
+    classifier = open_model(Small(), preprocessing=PREPROCESSING)
+    classifier.class_names, classifier.class_count = names, 4
+    CalibratedClassifier(classifier, calibrator)  # the same weights: names may differ
+    calibrator.record = {}
+    with pytest.raises(ValueError, match="class 1 is 'lime' here"):
+        CalibratedClassifier(classifier, calibrator)
 
 
 def test_another_number_of_class_names_is_refused():

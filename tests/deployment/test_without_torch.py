@@ -54,7 +54,7 @@ def test_torch_and_scipy_are_missing_here(environment):
 
 
 def test_every_light_module_is_imported(environment):
-    # Each in a fresh interpreter's state of ours: what one loads must not hide what another lacks.
+    # Ours are unloaded before each: what one module loads must not hide what another lacks.
     code = (
         "import importlib, sys\n"
         "for module in sys.argv[1:]:\n"

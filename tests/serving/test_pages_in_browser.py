@@ -96,7 +96,7 @@ def test_without_a_threshold_the_number_is_put_into_words(files):
 
 
 @pytest.mark.parametrize("kind", ["drop", "paste"])
-def test_a_image_can_be_dropped_or_pasted(server, kind):
+def test_an_image_can_be_dropped_or_pasted(server, kind):
     with chromium() as browser:
         browser.get(server)
         data = base64.b64encode(make_file((10, 200, 10))).decode()

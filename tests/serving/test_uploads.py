@@ -93,7 +93,7 @@ def test_a_bad_form_is_refused(content, headers, status, code):
     check_refusal(post_body(content, headers), status, code)
 
 
-def test_a_part_without_a_file_name_is_a_image_without_a_name():
+def test_a_part_without_a_file_name_is_an_image_without_a_name():
     content = make_form(('Content-Disposition: form-data; name="image"', make_file()))
     (prediction,) = post_body(content).json()["predictions"]
     assert prediction["file"] is None and prediction["name"] == "red"
