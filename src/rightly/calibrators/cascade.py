@@ -87,6 +87,11 @@ class Cascade(Calibrator):
         confidence = self.first.compute_confidence(predictions.without_views()).double()
         return (confidence >= self.band[0]) & (confidence <= self.band[1])
 
+    @property
+    def fit_note(self) -> str:
+        notes = {part.title: part.fit_note for part in (self.first, self.second)}
+        return ", ".join(f"{name} has {note}" for name, note in notes.items() if note)
+
     def compute_confidence(self, predictions: Predictions) -> PerSample:
         return torch.where(
             self.needs_views(predictions),

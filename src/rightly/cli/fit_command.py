@@ -95,6 +95,8 @@ def run(
         f"{fitted.title}, fitted on {samples} predictions of {predictions.class_count} classes"
         f"{f' and {shifted} of shift augmentation' if shifted else ''}, is in {out}"
     )
+    if fitted.fit_note:
+        print_line(f"note: {fitted.fit_note}")
     _describe_use(fitted.record, fitted.view_names)
 
 

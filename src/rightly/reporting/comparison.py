@@ -27,8 +27,9 @@ from rightly.reporting.result_table import (
 class Comparison(ResultTable[Result]):
     """One result a calibrator, test set, metric and seed.
 
-    `skipped` holds the methods that were not compared, with the inputs they need. A comparison
-    read from a file has neither calibrators nor data.
+    `skipped` holds the methods that were not compared, with the inputs they need; `notes` what
+    should be known about single fits. A comparison read from a file has neither calibrators nor
+    data.
     """
 
     kind = "comparison"
@@ -39,6 +40,7 @@ class Comparison(ResultTable[Result]):
     calibrators: Mapping[str, AnyCalibrator] = field(default_factory=dict)  # of the first seed
     cal: LabelledSet | None = None
     tests: TestSets = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
     @property
     def rows(self) -> Sequence[Result]:
@@ -60,11 +62,15 @@ class Comparison(ResultTable[Result]):
         return [row._asdict() for row in self.results]
 
     def lay_out(self) -> Layout:
-        return lay_out_comparison(self.results, self.bootstrap)
+        return lay_out_comparison(self.results, self.bootstrap, self.notes)
 
     def describe(self) -> dict[str, Any]:
         skipped = {name: list(needs) for name, needs in self.skipped.items()}
-        return {**describe_bootstrap(self.bootstrap), "skipped": skipped}
+        return {
+            **describe_bootstrap(self.bootstrap),
+            "skipped": skipped,
+            "notes": list(self.notes),
+        }
 
     @classmethod
     def load(cls, path: FilePath) -> "Comparison":
@@ -77,7 +83,8 @@ class Comparison(ResultTable[Result]):
             unknown = [row.metric for row in results if row.metric not in METRICS]
             if unknown or not results:
                 raise ValueError(f"unknown metric {unknown[0]!r}" if unknown else "no rows")
-            return cls(results, None if bootstrap is None else Bootstrap(**bootstrap), skipped)
+            resolved = None if bootstrap is None else Bootstrap(**bootstrap)
+            return cls(results, resolved, skipped, notes=[str(note) for note in content["notes"]])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{os.fspath(path)} is damaged ({error}): write it again with to_json"
@@ -128,11 +135,11 @@ def compare(
     """
     fitted_on, on = load_data_set(cal, argument="cal"), load_test_sets(tests)
     chosen, skipped = resolve_methods(methods, fitted_on, on)
-    results, calibrators = compare_methods(
+    results, calibrators, notes = compare_methods(
         fitted_on, on, chosen, metrics, seeds, bootstrap, progress
     )
     resolved = None if bootstrap is None else bootstrap.resolve(chosen)
-    return Comparison(results, resolved, skipped, calibrators, fitted_on, on)
+    return Comparison(results, resolved, skipped, calibrators, fitted_on, on, notes)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

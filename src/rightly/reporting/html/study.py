@@ -68,6 +68,7 @@ class Study:
     provenance: Provenance
     comparison: Sequence[Result] = ()
     reference: str = ""  # of the comparison
+    fit_notes: Sequence[str] = ()  # of the comparison
     view_names: Sequence[str] = ()
     class_names: Sequence[str] | None = None
     notes: Sequence[str] = field(default_factory=tuple)
