@@ -18,6 +18,7 @@ from rightly.calibrators.checks import (
     settle_probabilities,
     warn_if_one_sided,
 )
+from rightly.calibrators.row_order import sort_rows
 from rightly.calibrators.solvers.execution import single_threaded
 from rightly.calibrators.solvers.temperature import (
     inverse_temperature_for,
@@ -58,6 +59,7 @@ class Calibrator(nn.Module, ABC):
     needs: tuple[str, ...] = ()  # fields of Predictions without which it cannot work
     uses: tuple[str, ...] = ()  # fields it reads where it was fitted with them
     uses_shifted_rows = False
+    sorts_rows = False  # True where folds, batches or turns go by row numbers: see `sort_rows`
     is_pointwise = True  # False where a sample's confidence depends on the rest of its batch
     keeps_class = True  # False where `probabilities` may move the argmax
 
@@ -89,6 +91,8 @@ class Calibrator(nn.Module, ABC):
         if not self.uses_shifted_rows and not rows.all():
             predictions, classes = predictions[rows], classes[rows]
         warn_if_one_sided(predictions.classes == classes, self.title)
+        if self.sorts_rows:
+            predictions, classes = sort_rows(predictions, classes)
         self.class_count = None
         in_cache = predictions.logits.numel() <= CACHE_ENTRIES
         with torch.no_grad(), single_threaded() if in_cache else nullcontext():

@@ -42,6 +42,7 @@ FULL_BAND = Band(0.0, 1.0)
 class Cascade(Calibrator):
     """Confidence of `first`, which needs no views; inside a deferral band that of `second`."""
 
+    sorts_rows = True
     stores = {"band": Stored("2", is_finite=False)}  # an empty one is (inf, -inf)
 
     band: torch.Tensor  # (2,): Band, as stored

@@ -28,6 +28,7 @@ DECAYS = (0.03, 0.01, 0.003)
 class CorrectnessNetwork(Calibrator):
     """Logistic output on evidence of correctness."""
 
+    sorts_rows = True
     stores = {"prior": Stored(), "centre": Stored("k"), "scale": SCALE, "network_*": NETWORK}
 
     def __init__(

@@ -48,6 +48,8 @@ class PerSampleTemperatureCalibrator(TemperatureCalibrator):
     among what it stores.
     """
 
+    sorts_rows = True
+
     temperature_spread: Tensor  # standard deviation over mean of T, on the calibration rows
 
     @abstractmethod
