@@ -127,7 +127,7 @@ CALIBRATORS: Registry[Method] = Registry(
             "Xiong et al., NeurIPS 2023",
             needs=FEATURES,
             aliases=("procal",),
-            note="density ratio at (confidence, proximity)",
+            note="density ratio at (log-odds or confidence, proximity)",
         ),
         Method(
             "proximity_bins",
@@ -218,7 +218,7 @@ CALIBRATORS: Registry[Method] = Registry(
             "control",
             needs=VIEWS,
             is_random=True,
-            note="the same view evidence, logistic output, cross-entropy on correctness",
+            note="the same view evidence and the image's log-odds; cross-entropy on correctness",
         ),
         Method(
             "correctness_logistic",
