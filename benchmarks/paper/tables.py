@@ -5,7 +5,8 @@
 
 A cell is the mean over classifiers (each over its seeds), ± their standard deviation, and in
 brackets what the paper prints. The last columns are mean ranks over classifiers and test sets, 1 is
-best, ties shared.
+best, ties shared. Of an unfinished run only the classifiers are compared that have every method and
+test set that any has; the others are named below the table.
 """
 
 import argparse
@@ -41,7 +42,9 @@ class Columns(NamedTuple):
 
 def build_sheets(entries: Sequence[Entry], setup: Setup, metrics: Sequence[str]) -> list[Sheet]:
     """The paper's tables of one setup, with our values."""
-    of_setup = [entry for entry in entries if entry.setup == setup.name]
+    of_setup, unfinished = select_common(
+        [entry for entry in entries if entry.setup == setup.name and entry.metric in metrics]
+    )
     nearest = {images.name: images.published for images in setup.tests}
     names = unique(entry.test_set for entry in of_setup) or list(nearest)
     columns = Columns({name: nearest.get(name) for name in names}, list(metrics))
@@ -61,8 +64,34 @@ def build_sheets(entries: Sequence[Entry], setup: Setup, metrics: Sequence[str])
             ): cell.value
             for cell in of_table
         }
-        sheets.append(build_sheet(table, setup, named, columns, of_setup, printed))
+        sheet = build_sheet(table, setup, named, columns, of_setup, printed)
+        notes = [*sheet.notes, *([unfinished] if unfinished else [])]
+        sheets.append(sheet._replace(notes=notes))
     return sheets
+
+
+def select_common(entries: Sequence[Entry]) -> tuple[list[Entry], str]:
+    """The rows of the classifiers that have all that any has, and a note on the others.
+
+    Means over different classifiers cannot be compared.
+    """
+    has: dict[str, set[tuple[str, str, str]]] = {}
+    for entry in entries:
+        cell = entry.method, entry.test_set, entry.metric
+        has.setdefault(entry.classifier, set()).add(cell)
+    every = set().union(*has.values())
+    lacking = {name: len(every - cells) for name, cells in has.items() if cells != every}
+    if not lacking:
+        return list(entries), ""
+    listed = ", ".join(f"{name} (lacks {count})" for name, count in lacking.items())
+    if len(lacking) == len(has):
+        raise ValueError(
+            f"every classifier lacks some of the {len(every)} values that others have, {listed}: "
+            "finish the run with benchmarks.paper.run, or give its --methods and --classifiers "
+            "another --out"
+        )
+    note = f"Unfinished run, compared without {listed} of {len(every)} values each."
+    return [entry for entry in entries if entry.classifier not in lacking], note
 
 
 def build_sheet(

@@ -59,7 +59,14 @@ class TestEveryCalibrator:
     def test_its_repr_says_whether_and_on_what_it_was_fitted(self, name, fresh, fitted):
         assert repr(fresh) == f"<{name}, not fitted>"
         views = " with 3 views" if fitted.uses_views else ""
-        assert repr(fitted) == f"<{name}, fitted on 300 samples of 10 classes{views}>"
+        note = f", {fitted.fit_note}" if fitted.fit_note else ""
+        assert repr(fitted) == f"<{name}, fitted on 300 samples of 10 classes{views}{note}>"
+
+    def test_the_order_of_calibration_rows_does_not_matter(self, fresh, fitted, sample, other):
+        predictions, labels = sample
+        order = torch.randperm(300, generator=torch.Generator().manual_seed(5))
+        shuffled = fresh.fit(predictions[order], labels[order]).confidence(other[0])
+        torch.testing.assert_close(shuffled, fitted.confidence(other[0]), atol=1e-9, rtol=0)
 
     def test_confidence_is_the_probability_of_the_class(self, fitted, other):
         confidence = fitted.confidence(other[0])

@@ -15,6 +15,7 @@ from rightly.calibrators.evidence import (
     view_log_odds,
     view_scores,
 )
+from rightly.calibrators.solvers import execution
 from tests.conftest import make
 
 ALONE = [name for name in EVIDENCE if name != "retrieved_scores"]
@@ -54,6 +55,28 @@ def test_view_scores_by_hand():
     predictions = Predictions.from_log_probabilities(logits, views)
     expected = [[0.3, 0.5, 0.8, 0.1], [0.7, 0.1, 0.3, 0.3]]
     np.testing.assert_allclose(view_scores(predictions, k=2), expected)
+
+
+def test_of_tied_classes_the_predicted_one_comes_first():
+    # topk need not give the class of argmax first: here it gives 1, and argmax 0.
+    logits = torch.tensor([[1.0] * 6 + [0.0] * 2, [0.0, 2.0, 2.0, 2.0, 2.0, 2.0, 1.0, 0.0]])
+    views = torch.arange(8.0).repeat(2, 5, 1)
+    predictions = Predictions(logits.repeat(3, 1), views.repeat(3, 1, 1))
+    own = views[0, 0].softmax(-1)
+    for k in (1, 3, 6):
+        scores = view_scores(predictions, k).reshape(6, 5, k)
+        expected = own[predictions.classes].double()
+        torch.testing.assert_close(scores[:, 0, 0], expected)
+        assert all(len(row.unique()) == k for row in scores[:, 0])  # no class twice
+    retrieved = retrieved_scores(predictions, k=3)
+    top = predictions.logits.softmax(-1).amax(-1)
+    assert (retrieved[:, 0] <= top.double() + 1e-7).all()
+
+
+def test_retrieval_in_blocks_is_retrieval_at_once(monkeypatch, sample):
+    whole = retrieved_scores(sample[0])
+    monkeypatch.setattr(execution, "BLOCK", 7)
+    torch.testing.assert_close(retrieved_scores(sample[0]), whole)
 
 
 def test_identical_views_repeat_the_samples_own_probabilities(sample):

@@ -35,3 +35,28 @@ def test_the_bin_variant_moves_confidence_halfway_to_the_bins_accuracy():
     accuracy = float(predictions.correct(labels).double().mean())
     now = float(fitted.confidence(predictions).mean())
     assert now == pytest.approx((raw + accuracy) / 2, abs=0.01)
+
+
+def test_the_coordinate_is_the_authors_or_ours_and_is_saved(tmp_path):
+    predictions, labels = make(n=400)
+    test = make(n=400, seed=1)[0]
+    confidences = {}
+    for coordinate in ("log_odds", "confidence"):
+        fitted = rightly.calibrator("proximity", coordinate=coordinate).fit(predictions, labels)
+        confidences[coordinate] = fitted.confidence(test)
+        fitted.save(tmp_path / "c.safetensors")
+        again = rightly.load_calibrator(tmp_path / "c.safetensors")
+        assert again.arguments == {"coordinate": coordinate}
+        assert torch.equal(again.confidence(test), confidences[coordinate])
+    assert float((confidences["log_odds"] - confidences["confidence"]).abs().max()) > 0.01
+    with pytest.raises(ValueError, match="coordinate must be 'log_odds' or 'confidence', got 'x'"):
+        rightly.calibrator("proximity", coordinate="x")
+
+
+def test_the_authors_coordinate_is_a_density_ratio_over_confidence():
+    predictions, labels = make(n=120)
+    fitted = rightly.calibrator("proximity", coordinate="confidence").fit(predictions, labels)
+    stored = fitted.stored()
+    correct = predictions.correct(labels)
+    for side, rows in (("right", correct), ("wrong", ~correct)):
+        torch.testing.assert_close(stored[side][:, 0], predictions.confidence[rows])

@@ -5,6 +5,7 @@ import torch
 
 import rightly
 from rightly import Predictions, metrics
+from rightly.demo_data import load_demo_set
 from tests.calibrators.samples import draw_labels, draw_logits
 from tests.conftest import make
 
@@ -50,6 +51,41 @@ def test_useless_views_leave_one_temperature_for_all():
     assert float(t.std()) < 0.15
 
 
+def make_useless(n=600):
+    """Views that say nothing about the image."""
+    predictions, labels = make(n=n, noise=0.0)
+    noise = torch.randn(n, 3, 10, generator=torch.Generator().manual_seed(3))
+    return Predictions(predictions.logits, noise), labels
+
+
+@pytest.mark.parametrize("name", ["ca_views", "ca_views_released"])
+def test_a_fit_that_ends_in_one_temperature_says_so(name, tmp_path):
+    predictions, labels = make_useless()
+    notes = []
+    for seed in range(6):
+        fitted = rightly.calibrator(name, seed=seed).fit(predictions, labels)
+        temperature = fitted.temperature(predictions)
+        is_one = float(temperature.std() / temperature.mean()) < 1e-6
+        assert is_one == (fitted.fit_note == "one temperature for all samples")
+        assert is_one == repr(fitted).endswith("with 3 views, one temperature for all samples>")
+        fitted.save(tmp_path / "c.safetensors")
+        assert rightly.load_calibrator(tmp_path / "c.safetensors").fit_note == fitted.fit_note
+        notes.append(is_one)
+    count = sum(notes)
+    assert count > 0
+    compared = rightly.compare(
+        (predictions, labels), {"a": (predictions, labels)}, methods=["ts", name], seeds=6
+    )
+    assert list(compared.notes) == [f"One temperature for all samples: {name} ({count} of 6 fits)."]
+
+
+def test_a_cascade_says_which_of_its_parts_has_one_temperature():
+    predictions, labels = make_useless()
+    alone = rightly.calibrator("ca_views", seed=1).fit(predictions, labels)
+    fitted = rightly.calibrator("ca_views", seed=1, budget=1.5).fit(predictions, labels)
+    assert alone.fit_note and fitted.fit_note == f"ca_views has {alone.fit_note}"
+
+
 def test_every_seed_trains():
     predictions, labels = informative(1000)
     correct = predictions.correct(labels)
@@ -74,3 +110,12 @@ def test_the_released_recipe_often_starts_dead():
         temperature = fitted.temperature(predictions)
         pinned += bool((temperature == temperature.min()).all())
     assert 4 <= pinned <= 16
+
+
+def test_pts_gives_real_predictions_temperatures_that_differ():
+    predictions, labels = load_demo_set("cal")
+    for seed in range(3):
+        fitted = rightly.calibrator("pts", seed=seed).fit(predictions, labels)
+        temperature = fitted.temperature(predictions)
+        assert float(temperature.std() / temperature.mean()) > 0.01
+        assert not fitted.fit_note and "one temperature" not in repr(fitted)

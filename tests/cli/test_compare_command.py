@@ -3,11 +3,14 @@
 import json
 
 import pytest
+import torch
 
 import rightly
+from rightly import Predictions
 from rightly.cli import main
 from rightly.evaluation.measurement import TABLE_METRICS
 from rightly.metrics import METRICS
+from tests.conftest import make
 
 
 def test_it_prints_a_table_and_writes_json(files, tmp_path, capsys):
@@ -55,6 +58,18 @@ def test_seed_and_number_of_resamples_are_the_users(files, tmp_path):
         assert document["bootstrap"] == expected
         lows.append(document["rows"][0]["low"])
     assert lows[0] == lows[1] != lows[2]
+
+
+def test_a_method_that_ends_in_one_temperature_is_named_below_the_table(tmp_path, capsys):
+    predictions, labels = make(n=600, noise=0.0)
+    noise = torch.randn(600, 3, 10, generator=torch.Generator().manual_seed(3))
+    rightly.save(tmp_path / "cal.npz", Predictions(predictions.logits, noise), labels)
+    arguments = ["compare", str(tmp_path / "cal.npz"), "--on", str(tmp_path / "cal.npz")]
+    arguments += ["--methods", "ts,ca_views_released", "--seeds", "6"]
+    for options in ([], ["--no-intervals"]):
+        assert main([*arguments, *options]) == 0
+        printed = capsys.readouterr().out
+        assert "One temperature for all samples: ca_views_released (" in printed
 
 
 @pytest.mark.parametrize("methods", [[], ["--methods", "all"]])

@@ -60,7 +60,7 @@ def test_correctness_is_that_of_the_calibrators_own_classes(sample):
 
 def test_a_comparison_has_a_row_for_everything(sample, other):
     tests = {"a": other, "b": make(seed=2)}
-    results, calibrators = compare_methods(
+    results, calibrators, _ = compare_methods(
         sample, tests, ["uncalibrated", "ca_only"], ["ece", "auroc"], seeds=2
     )
     keys = {(row.calibrator, row.dataset, row.metric, row.seed) for row in results}
@@ -72,7 +72,7 @@ def test_a_comparison_has_a_row_for_everything(sample, other):
 
 def test_seeds_differ_only_where_something_is_drawn(sample, other):
     steps = []
-    results, _ = compare_methods(
+    results, *_ = compare_methods(
         sample,
         {"a": other},
         ["spline", "ca_views_released"],
@@ -93,14 +93,14 @@ def test_seeds_differ_only_where_something_is_drawn(sample, other):
 
 
 def test_aliases_are_compared_by_their_canonical_name(sample, other):
-    results, calibrators = compare_methods(sample, {"a": other}, ["ts", "temperature_scaling"])
+    results, calibrators, _ = compare_methods(sample, {"a": other}, ["ts", "temperature_scaling"])
     assert {row.calibrator for row in results} == {"temperature_scaling"} == set(calibrators)
     assert len(results) == 4
 
 
 def test_calibrators_that_are_fitted_already_are_measured_beside(sample, other):
     fitted = rightly.calibrator("spline").fit(*other)
-    results, calibrators = compare_methods(
+    results, calibrators, _ = compare_methods(
         sample, {"a": other}, ["spline"], ["brier"], bootstrap=Bootstrap(50), others={"x": fitted}
     )
     values = {row.calibrator: row.value for row in results}
@@ -110,7 +110,7 @@ def test_calibrators_that_are_fitted_already_are_measured_beside(sample, other):
 
 def test_views_are_chosen_as_the_calibrator_was_fitted(sample, other):
     cal = (sample[0].with_views(["view2"]), sample[1])
-    results, calibrators = compare_methods(cal, {"a": other}, ["ca_views"], ["brier"])
+    results, calibrators, _ = compare_methods(cal, {"a": other}, ["ca_views"], ["brier"])
     assert calibrators["ca_views"].view_names == ("view2",)
     assert math.isfinite(results[0].value)
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rightly.calibrators.families import TemperatureCalibrator
+from rightly.calibrators.families import TEMPERATURE_SPREAD, PerSampleTemperatureCalibrator
 from rightly.calibrators.solvers.execution import deterministic
 from rightly.calibrators.solvers.mlp import (
     Layer,
@@ -36,7 +36,7 @@ MIN_STD = 1e-3
 
 
 @final
-class AdaptiveTemperatureScaling(TemperatureCalibrator):
+class AdaptiveTemperatureScaling(PerSampleTemperatureCalibrator):
     """Class-conditional autoencoder on features, then a temperature network on its densities.
 
     The original's widths are (1024, 512, 512); the default is narrower, for a CPU.
@@ -44,7 +44,7 @@ class AdaptiveTemperatureScaling(TemperatureCalibrator):
 
     needs = ("features",)
 
-    stores = {
+    stores = TEMPERATURE_SPREAD | {
         "log_temperature": Stored(),
         "centre": Stored("d"),
         "scale": Stored("d", low=POSITIVE),
@@ -67,7 +67,7 @@ class AdaptiveTemperatureScaling(TemperatureCalibrator):
         self.widths, self.latent, self.head = tuple(widths), latent, tuple(head)
         self.epochs, self.seed = epochs, seed
 
-    def learn(self, predictions: Predictions, labels: Labels) -> None:
+    def learn_temperature(self, predictions: Predictions, labels: Labels) -> None:
         assert predictions.features is not None
         centre, scale = compute_centre_scale(predictions.features)
         x = ((predictions.features - centre) / scale).float()

@@ -14,9 +14,11 @@ from rightly.calibrators import serialization
 from rightly.calibrators.checks import (
     bound_confidence,
     check_answer,
+    check_inputs,
     settle_probabilities,
     warn_if_one_sided,
 )
+from rightly.calibrators.row_order import sort_rows
 from rightly.calibrators.solvers.execution import single_threaded
 from rightly.calibrators.solvers.temperature import (
     inverse_temperature_for,
@@ -57,6 +59,7 @@ class Calibrator(nn.Module, ABC):
     needs: tuple[str, ...] = ()  # fields of Predictions without which it cannot work
     uses: tuple[str, ...] = ()  # fields it reads where it was fitted with them
     uses_shifted_rows = False
+    sorts_rows = False  # True where folds, batches or turns go by row numbers: see `sort_rows`
     is_pointwise = True  # False where a sample's confidence depends on the rest of its batch
     keeps_class = True  # False where `probabilities` may move the argmax
 
@@ -77,7 +80,7 @@ class Calibrator(nn.Module, ABC):
     @final
     def fit(self: Self, predictions: Predictions, labels: AnyArray) -> Self:
         """Fits to held-out predictions whose labels are known."""
-        self._check_inputs(predictions)
+        check_inputs(predictions, self.needs, self.title)
         classes = check_labels(labels, predictions)
         rows = predictions.unshifted()
         if not rows.any():
@@ -88,6 +91,8 @@ class Calibrator(nn.Module, ABC):
         if not self.uses_shifted_rows and not rows.all():
             predictions, classes = predictions[rows], classes[rows]
         warn_if_one_sided(predictions.classes == classes, self.title)
+        if self.sorts_rows:
+            predictions, classes = sort_rows(predictions, classes)
         self.class_count = None
         in_cache = predictions.logits.numel() <= CACHE_ENTRIES
         with torch.no_grad(), single_threaded() if in_cache else nullcontext():
@@ -157,12 +162,18 @@ class Calibrator(nn.Module, ABC):
     def is_fitted(self) -> bool:
         return self.class_count is not None
 
+    @property
+    def fit_note(self) -> str:
+        """What should be known about this fit, where it did not do what the method is for."""
+        return ""
+
     def __repr__(self) -> str:
         if not self.is_fitted:
             return f"<{self.title}, not fitted>"
         views = f" with {len(self.view_names)} views" if self.view_names else ""
         samples = f"{self.sample_count:,} samples of {self.class_count} classes"
-        return f"<{self.title}, fitted on {samples}{views}>"
+        note = f", {self.fit_note}" if self.fit_note else ""
+        return f"<{self.title}, fitted on {samples}{views}{note}>"
 
     @final
     def store(self, **tensors: Tensor) -> None:
@@ -179,7 +190,7 @@ class Calibrator(nn.Module, ABC):
         """Refuses predictions unlike those it was fitted on, and follows them to their device."""
         if not self.is_fitted:
             raise NotFittedError(f"{self.title} is not fitted: call fit(predictions, labels) first")
-        self._check_inputs(predictions)
+        check_inputs(predictions, self.needs, self.title)
         if predictions.class_count != self.class_count:
             raise ValueError(
                 f"predictions must have {self.class_count} classes like those {self.title} was "
@@ -199,19 +210,6 @@ class Calibrator(nn.Module, ABC):
                     f"was fitted on, got {count}"
                 )
         self.to(predictions.logits.device)
-
-    def _check_inputs(self, predictions: object) -> None:
-        if not isinstance(predictions, Predictions):
-            raise TypeError(
-                f"predictions must be a rightly.Predictions, got {type(predictions).__name__}: "
-                "wrap logits as rightly.Predictions(logits)"
-            )
-        for need in self.needs:
-            if getattr(predictions, need) is None:
-                raise ValueError(
-                    f"{self.title} needs predictions with {need}, but these have none: "
-                    f"collect them, or choose a method that does not need {need}"
-                )
 
     @abstractmethod
     def learn(self, predictions: Predictions, labels: Labels) -> None:

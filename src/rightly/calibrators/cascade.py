@@ -42,6 +42,7 @@ FULL_BAND = Band(0.0, 1.0)
 class Cascade(Calibrator):
     """Confidence of `first`, which needs no views; inside a deferral band that of `second`."""
 
+    sorts_rows = True
     stores = {"band": Stored("2", is_finite=False)}  # an empty one is (inf, -inf)
 
     band: torch.Tensor  # (2,): Band, as stored
@@ -86,6 +87,11 @@ class Cascade(Calibrator):
         """The samples inside the deferral band, by the confidence without views."""
         confidence = self.first.compute_confidence(predictions.without_views()).double()
         return (confidence >= self.band[0]) & (confidence <= self.band[1])
+
+    @property
+    def fit_note(self) -> str:
+        notes = {part.title: part.fit_note for part in (self.first, self.second)}
+        return ", ".join(f"{name} has {note}" for name, note in notes.items() if note)
 
     def compute_confidence(self, predictions: Predictions) -> PerSample:
         return torch.where(

@@ -1,6 +1,7 @@
-"""What must hold for the answers of every calibrator."""
+"""What must hold for the inputs and answers of every calibrator."""
 
 import warnings
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -9,6 +10,21 @@ from rightly.calibrators.solvers.temperature import keep_class
 from rightly.predictions import Predictions
 from rightly.predictions.masking import exclude_masked, settle_confidence
 from rightly.tensor_shapes import Labels, Logits, PerSample
+
+
+def check_inputs(predictions: object, needs: Iterable[str], title: str) -> None:
+    """Refuses what is not Predictions, or lacks a field that the calibrator needs."""
+    if not isinstance(predictions, Predictions):
+        raise TypeError(
+            f"predictions must be a rightly.Predictions, got {type(predictions).__name__}: "
+            "wrap logits as rightly.Predictions(logits)"
+        )
+    for need in needs:
+        if getattr(predictions, need) is None:
+            raise ValueError(
+                f"{title} needs predictions with {need}, but these have none: "
+                f"collect them, or choose a method that does not need {need}"
+            )
 
 
 def check_answer(title: str, name: str, values: Tensor) -> Tensor:

@@ -1,7 +1,8 @@
 """A network whose output is the logit of the confidence: a control for temperature networks.
 
 The same evidence and network, but the loss is cross-entropy on correctness, with no temperature in
-between.
+between. What a temperature network has besides its evidence are the logits that it divides; here
+the image's own log-odds of the predicted class stand for them, as one more input.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,12 +13,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from rightly.calibrators.base import Calibrator
-from rightly.calibrators.evidence import EVIDENCE
+from rightly.calibrators.evidence import EVIDENCE, image_log_odds
 from rightly.calibrators.solvers.mlp import compute_centre_scale, pack, run, unpack
 from rightly.calibrators.solvers.optimise import fit_network
 from rightly.calibrators.stored_tensors import NETWORK, SCALE, Stored
 from rightly.predictions import Predictions
-from rightly.tensor_shapes import Labels, PerSample
+from rightly.tensor_shapes import Features, Labels, PerSample
 
 # Weaker than for a temperature, which starts from the classifier's own confidence: here all that
 # is known comes from the weights.
@@ -26,8 +27,9 @@ DECAYS = (0.03, 0.01, 0.003)
 
 @final
 class CorrectnessNetwork(Calibrator):
-    """Logistic output on evidence of correctness."""
+    """Logistic output on the image's log-odds and evidence of correctness."""
 
+    sorts_rows = True
     stores = {"prior": Stored(), "centre": Stored("k"), "scale": SCALE, "network_*": NETWORK}
 
     def __init__(
@@ -39,7 +41,7 @@ class CorrectnessNetwork(Calibrator):
         self.evidence, self.hidden, self.seed = evidence, tuple(hidden), seed
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
-        x = EVIDENCE[self.evidence](predictions)
+        x = self._compute_inputs(predictions)
         centre, scale = compute_centre_scale(x)
         correct = predictions.classes == labels
         # Start at the overall accuracy, kept off 0 and 1 by two pseudo-counts.
@@ -59,5 +61,9 @@ class CorrectnessNetwork(Calibrator):
 
     def compute_confidence(self, predictions: Predictions) -> PerSample:
         tensors = self.stored()
-        x = (EVIDENCE[self.evidence](predictions) - tensors["centre"]) / tensors["scale"]
+        x = (self._compute_inputs(predictions) - tensors["centre"]) / tensors["scale"]
         return (tensors["prior"] + run(unpack("network", tensors), x).squeeze(-1)).sigmoid()
+
+    def _compute_inputs(self, predictions: Predictions) -> Features:
+        evidence = EVIDENCE[self.evidence](predictions)
+        return torch.cat([image_log_odds(predictions)[:, None], evidence], 1)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from rightly.calibrators.solvers.execution import iterate_chunks
+from rightly.calibrators.solvers.execution import iterate_blocks, iterate_chunks
 from rightly.predictions import Predictions
 from rightly.predictions.masking import fill_masked
 from rightly.registry import Registry
@@ -52,7 +52,7 @@ def view_scores(predictions: Predictions, k: int = 4) -> Features:
             "collect them with views=..., or use a method that needs no views"
         )
     n, m, _ = views.shape
-    favoured = predictions.logits.topk(min(k, predictions.class_count)).indices
+    favoured = _favoured_classes(predictions, k)
     scores = views.new_empty(n, m, favoured.shape[1])
     for view in range(m):
         for rows in iterate_chunks(predictions.logits):
@@ -75,18 +75,27 @@ def retrieved_scores(predictions: Predictions, k: int = 4, neighbours: int = 3) 
     probabilities = predictions.logits.softmax(-1)
     space = predictions.features if predictions.features is not None else probabilities
     near = _nearest_others(space, neighbours)
-    favoured = predictions.logits.topk(min(k, predictions.class_count)).indices
+    favoured = _favoured_classes(predictions, k)
     columns = favoured[:, None].expand(-1, neighbours, -1)
     return probabilities[near].gather(-1, columns).flatten(1).double()
+
+
+def _favoured_classes(predictions: Predictions, k: int) -> Tensor:
+    """The k classes of largest logits, first the predicted one, also where several tie."""
+    favoured = predictions.logits.topk(min(k, predictions.class_count)).indices
+    predicted, first = predictions.classes[:, None], favoured[:, :1]
+    others = torch.where(favoured[:, 1:] == predicted, first, favoured[:, 1:])
+    return torch.cat([predicted, others], 1)
 
 
 def _nearest_others(points: Tensor, count: int) -> Tensor:
     """Row numbers of each point's nearest others, by cosine."""
     unit = points / points.norm(dim=-1, keepdim=True).clamp_min(1e-12)
     parts = []
-    for start in range(0, len(unit), 4096):
-        cosine = unit[start : start + 4096] @ unit.T
-        cosine.diagonal(start).fill_(-2)  # below every cosine: a sample is not its own neighbour
+    for rows in iterate_blocks(unit):
+        cosine = unit[rows] @ unit.T
+        # Below every cosine: a sample is not its own neighbour.
+        cosine.diagonal(rows.start or 0).fill_(-2)
         parts.append(cosine.topk(count).indices)
     return torch.cat(parts)
 
@@ -180,6 +189,11 @@ def view_log_odds(predictions: Predictions, temperature: float | Tensor = 1.0) -
     each = [_log_odds(views[:, i], classes, temperature) for i in range(views.shape[1])]
     same, other, likeliest = torch.stack(each, 2).unbind(1)
     return ViewLogOdds(image, same, other, likeliest)
+
+
+def image_log_odds(predictions: Predictions) -> PerSample:
+    """The classifier's own log-odds of the predicted class."""
+    return view_log_odds(predictions.without_views()).image
 
 
 def _log_odds(logits: Logits, classes: Labels, temperature: float | Tensor) -> Features:

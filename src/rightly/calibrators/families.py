@@ -1,9 +1,10 @@
-"""Two families of calibrators: those that divide logits, and those that map them to vectors."""
+"""Families of calibrators: those that divide logits, and those that map them to vectors."""
 
 from abc import abstractmethod
 from typing import final
 
 import torch
+from torch import Tensor
 
 from rightly.calibrators.base import Calibrated, Calibrator
 from rightly.calibrators.solvers.execution import iterate_chunks
@@ -12,9 +13,13 @@ from rightly.calibrators.solvers.temperature import (
     scaled_softmax,
     top_probability,
 )
+from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions import Predictions
 from rightly.predictions.masking import exclude_masked
 from rightly.tensor_shapes import Labels, Logits, PerSample
+
+ONE_TEMPERATURE = 1e-6  # spread below which temperatures differ by rounding only
+TEMPERATURE_SPREAD = {"temperature_spread": Stored(low=0)}
 
 
 class TemperatureCalibrator(Calibrator):
@@ -34,6 +39,34 @@ class TemperatureCalibrator(Calibrator):
         probabilities = scaled_softmax(predictions.logits, temperature.reciprocal())
         confidence = top_probability(predictions.logits, temperature.reciprocal())
         return Calibrated(predictions.classes, confidence, temperature, probabilities)
+
+
+class PerSampleTemperatureCalibrator(TemperatureCalibrator):
+    """Learns a temperature for each sample, and says where it found one for all of them.
+
+    A subclass writes `learn_temperature` and `compute_temperature`, and lists TEMPERATURE_SPREAD
+    among what it stores.
+    """
+
+    sorts_rows = True
+
+    temperature_spread: Tensor  # standard deviation over mean of T, on the calibration rows
+
+    @abstractmethod
+    def learn_temperature(self, predictions: Predictions, labels: Labels) -> None:
+        """Fits to checked predictions; all that is learned goes through `store`."""
+
+    @final
+    def learn(self, predictions: Predictions, labels: Labels) -> None:
+        self.learn_temperature(predictions, labels)
+        std, mean = torch.std_mean(self.compute_temperature(predictions), correction=0)
+        self.store(temperature_spread=std / mean)
+
+    @property
+    def fit_note(self) -> str:
+        spread = self.stored().get("temperature_spread")
+        is_one = spread is not None and float(spread) < ONE_TEMPERATURE
+        return "one temperature for all samples" if is_one else ""
 
 
 class VectorCalibrator(Calibrator):

@@ -77,6 +77,10 @@ class FittedCalibrator:
         return self.calibrator.title
 
     @property
+    def fit_note(self) -> str:
+        return self.calibrator.fit_note
+
+    @property
     def arguments(self) -> Mapping[str, Any]:
         return self.calibrator.arguments
 

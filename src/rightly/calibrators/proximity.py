@@ -1,7 +1,9 @@
 """Confidence corrected by proximity to the calibration data (Xiong et al., 2023, ProCal).
 
-Proximity is the mean of exp(-squared distance) to the ten nearest calibration samples, with
-features scaled to unit length (the authors' code; their text has exp(-mean distance)).
+Densities are estimated over log-odds of the confidence by default, over the confidence itself by
+the authors: confidence piles up at 1, where a kernel spills over. Proximity is the mean of
+exp(-squared distance) to the ten nearest calibration samples, with features scaled to unit length
+(the authors' code; their text has exp(-mean distance)).
 """
 
 from typing import final
@@ -17,6 +19,8 @@ from rightly.calibrators.stored_tensors import POSITIVE, Stored
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Features, Labels, PerSample, Reference
 
+COORDINATES = ("log_odds", "confidence")  # ours, the authors'
+
 NEIGHBOURS = 10
 MIN_LOG_DENSITY = -25.0  # no calibration sample is near: the raw confidence stays
 BINS = 10  # quantiles of confidence and of proximity, each
@@ -25,7 +29,7 @@ SHRINKAGE = 0.5
 
 @final
 class Proximity(Calibrator):
-    """Density ratio of right to wrong samples at (log-odds of the confidence, proximity)."""
+    """Density ratio of right to wrong samples at (coordinate of the confidence, proximity)."""
 
     needs = ("features",)
     stores = {
@@ -35,9 +39,16 @@ class Proximity(Calibrator):
         "*_width": Stored("2", low=POSITIVE),
     }
 
+    def __init__(self, coordinate: str = "log_odds") -> None:
+        super().__init__()
+        if coordinate not in COORDINATES:
+            expected = " or ".join(map(repr, COORDINATES))
+            raise ValueError(f"coordinate must be {expected}, got {coordinate!r}")
+        self.coordinate = coordinate
+
     def learn(self, predictions: Predictions, labels: Labels) -> None:
         unit = _unit_features(predictions)
-        points = torch.stack([_log_odds(predictions), _proximity(unit, unit, skip_self=True)], 1)
+        points = self._place(predictions, _proximity(unit, unit, skip_self=True))
         correct = predictions.classes == labels
         self.store(reference=unit.float())
         for side, subset in (("right", points[correct]), ("wrong", points[~correct])):
@@ -51,7 +62,7 @@ class Proximity(Calibrator):
         tensors = self.stored()
         unit, reference = _unit_features(predictions), tensors["reference"].double()
         near = _proximity(unit, reference, skip_self=False)
-        points = torch.stack([_log_odds(predictions), near], 1)
+        points = self._place(predictions, near)
         right = _log_density_sum(points, tensors["right"], tensors["right_width"])
         wrong = _log_density_sum(points, tensors["wrong"], tensors["wrong_width"])
         is_far = torch.maximum(right, wrong) < MIN_LOG_DENSITY
@@ -59,10 +70,19 @@ class Proximity(Calibrator):
         ratio = (right - wrong).nan_to_num(0.0, 700, -700).sigmoid()
         return torch.where(is_far, predictions.confidence, ratio)
 
+    def _place(self, predictions: Predictions, proximity: PerSample) -> Features:
+        confidence = predictions.confidence
+        if self.coordinate == "log_odds":
+            confidence = torch.logit(confidence.clamp(1e-12, 1 - 1e-12))
+        return torch.stack([confidence, proximity], 1)
+
 
 @final
 class ProximityBins(Calibrator):
-    """Confidence moved by the shrunken gap of its bin of (confidence, proximity)."""
+    """Confidence moved by the shrunken gap of its bin of (confidence, proximity).
+
+    Bins are quantiles, which are the same in any coordinate of the confidence.
+    """
 
     needs = ("features",)
     stores = {
@@ -101,14 +121,6 @@ class ProximityBins(Calibrator):
 def _unit_features(predictions: Predictions) -> Features:
     assert predictions.features is not None
     return functional.normalize(predictions.features.double(), dim=-1)
-
-
-def _log_odds(predictions: Predictions) -> PerSample:
-    """Logit of the raw confidence: confidence piles up at 1, where a kernel would spill over.
-
-    A ratio of densities is the same in any coordinate.
-    """
-    return torch.logit(predictions.confidence.clamp(1e-12, 1 - 1e-12))
 
 
 def _proximity(points: Features, reference: Reference, *, skip_self: bool) -> PerSample:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rightly import losses
 from rightly.calibrators.evidence import EVIDENCE
-from rightly.calibrators.families import TemperatureCalibrator
+from rightly.calibrators.families import TEMPERATURE_SPREAD, PerSampleTemperatureCalibrator
 from rightly.calibrators.solvers.execution import deterministic
 from rightly.calibrators.solvers.mlp import (
     compute_centre_scale,
@@ -23,7 +23,7 @@ from rightly.calibrators.solvers.mlp import (
     run,
     unpack,
 )
-from rightly.calibrators.solvers.optimise import fit_network, minimise_adam
+from rightly.calibrators.solvers.optimise import DECAYS, fit_network, minimise_adam
 from rightly.calibrators.solvers.scaled_scores import CalibrationData
 from rightly.calibrators.solvers.temperature import approximate_inverse_temperature
 from rightly.calibrators.stored_tensors import NETWORK, SCALE, Stored
@@ -35,10 +35,10 @@ CLAMP = (0.1, 10.0)  # the released code's
 
 
 @final
-class TemperatureNetwork(TemperatureCalibrator):
+class TemperatureNetwork(PerSampleTemperatureCalibrator):
     """Fully connected layers turn evidence into a temperature, trained to convergence."""
 
-    stores = {
+    stores = TEMPERATURE_SPREAD | {
         "log_temperature": Stored(),
         "centre": Stored("k"),
         "scale": SCALE,
@@ -52,6 +52,7 @@ class TemperatureNetwork(TemperatureCalibrator):
         *,
         k: int | None = None,
         hidden: Sequence[int] = (5,),
+        decays: Sequence[float] = DECAYS,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -59,9 +60,9 @@ class TemperatureNetwork(TemperatureCalibrator):
         self.is_pointwise = EVIDENCE.find(evidence).is_pointwise
         losses.loss(loss)  # an unknown name is refused here, not after minutes of work
         self.evidence, self.loss, self.k = evidence, loss, k
-        self.hidden, self.seed = tuple(hidden), seed
+        self.hidden, self.decays, self.seed = tuple(hidden), tuple(decays), seed
 
-    def learn(self, predictions: Predictions, labels: Labels) -> None:
+    def learn_temperature(self, predictions: Predictions, labels: Labels) -> None:
         loss, x = losses.loss(self.loss), _compute_evidence(self.evidence, self.k, predictions)
         inverse = approximate_inverse_temperature(predictions.logits, labels, loss)
         reach = math.exp(RANGE)
@@ -78,7 +79,8 @@ class TemperatureNetwork(TemperatureCalibrator):
             loss_for,
             self.hidden,
             self.seed,
-            image=predictions.image,
+            self.decays,
+            predictions.image,
         )
         self.store(
             log_temperature=torch.tensor(-math.log(inverse), dtype=torch.float64),
@@ -96,14 +98,14 @@ class TemperatureNetwork(TemperatureCalibrator):
 
 
 @final
-class ReleasedTemperatureNetwork(TemperatureCalibrator):
+class ReleasedTemperatureNetwork(PerSampleTemperatureCalibrator):
     """The same, trained as the paper's released code does.
 
     Raw evidence, T = clamp(output), default initialisation, Adam 1e-4, batches of 1000, a fixed
     number of epochs.
     """
 
-    stores = {"network_*": NETWORK}
+    stores = TEMPERATURE_SPREAD | {"network_*": NETWORK}
 
     def __init__(
         self,
@@ -122,7 +124,7 @@ class ReleasedTemperatureNetwork(TemperatureCalibrator):
         self.evidence, self.loss, self.k = evidence, loss, k
         self.epochs, self.hidden, self.seed = epochs, tuple(hidden), seed
 
-    def learn(self, predictions: Predictions, labels: Labels) -> None:
+    def learn_temperature(self, predictions: Predictions, labels: Labels) -> None:
         loss, x = losses.loss(self.loss), _compute_evidence(self.evidence, self.k, predictions)
         data = CalibrationData.of(predictions.logits, labels, 1 / CLAMP[1], 1 / CLAMP[0])
         generator = torch.Generator().manual_seed(self.seed)

@@ -33,7 +33,7 @@ class TrueClassProbability(Calibrator):
     """Four hidden layers on penultimate features, a sigmoid, squared error."""
 
     needs = ("features",)
-
+    sorts_rows = True
     stores = {
         "centre": Stored("d"),
         "scale": Stored("d", low=POSITIVE),

@@ -96,6 +96,8 @@ def run(
         f"{f' and {shifted} of shift augmentation' if shifted else ''}, is in {out}"
     )
     print_line(f"accuracy on them: {fitted.record['calibration']['accuracy']:.1%}")
+    if fitted.fit_note:
+        print_line(f"note: {fitted.fit_note}")
     _describe_use(fitted.record, fitted.view_names)
 
 

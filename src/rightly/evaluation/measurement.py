@@ -11,6 +11,7 @@ from rightly.evaluation.results import (
     Key,
     Result,
     attach_intervals,
+    gather_notes,
     unique,
 )
 from rightly.metrics import METRICS, Outcomes, measure_all
@@ -83,10 +84,11 @@ def compute_values(outcomes: Outcomes, metrics: Sequence[str]) -> dict[str, floa
 
 
 class MethodComparison(NamedTuple):
-    """Every value, and the calibrators of the first seed that gave them."""
+    """Every value, the calibrators of the first seed that gave them, and notes on all fits."""
 
     results: list[Result]
     calibrators: dict[str, AnyCalibrator]
+    notes: list[str]
 
 
 def compare_methods(
@@ -101,16 +103,14 @@ def compare_methods(
 ) -> MethodComparison:
     """Fits every method on the calibration data and measures it on every test set.
 
-    Methods that draw nothing at random are fitted once and count for every seed. With
-    `bootstrap`, results have intervals and tests against its reference. `others` are fitted
-    already, and measured by their names beside the methods.
+    Methods that draw nothing at random are fitted once and count for every seed. With `bootstrap`,
+    results have intervals and tests. `others` are fitted already, and measured by their names.
     """
     if seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {seeds}")
     records = unique(CALIBRATORS.find(name) for name in methods)
     others = others or {}
-    names = [*(record.name for record in records), *others]
-    chosen = resolve_metrics(metrics)
+    names, chosen = [*(record.name for record in records), *others], resolve_metrics(metrics)
     sizes = {dataset: len(test) for dataset, (test, _) in tests.items()}
     replicates = None
     if bootstrap is not None:
@@ -129,6 +129,7 @@ def compare_methods(
     total, done = sum(seeds if record.is_random else 1 for record in records), 0
     results: list[Result] = []
     calibrators: dict[str, AnyCalibrator] = {}
+    fit_notes: dict[str, list[str]] = {}
     for record in records:
         for seed in range(seeds):
             if seed and not record.is_random:
@@ -139,14 +140,15 @@ def compare_methods(
                 progress(record.name, done, total)
             fitted = fit_method(record.name, *cal, seed=seed)
             calibrators.setdefault(record.name, fitted)
+            fit_notes.setdefault(record.name, []).append(fitted.fit_note)
             results += measure_on_all(record.name, fitted, seed)
             done += 1
     for name, other in others.items():
-        calibrators[name] = other
+        calibrators[name], fit_notes[name] = other, [other.fit_note]
         results += measure_on_all(name, other, 0)
     if replicates is not None:
         results = replicates.attach(results)
-    return MethodComparison(results, calibrators)
+    return MethodComparison(results, calibrators, gather_notes(fit_notes))
 
 
 class _Replicates:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from rightly.calibrators import CALIBRATORS, calibrator
+from rightly.calibrators.row_order import sort_rows
 from rightly.evaluation.data_sets import LabelledSet, TestSets
 from rightly.evaluation.results import unique
 from rightly.predictions import Predictions, check_labels
@@ -141,10 +142,10 @@ def select_method(
     """
     if not 0 <= expected_shift <= 1:
         raise ValueError(f"expected_shift must lie between 0 and 1, got {expected_shift}")
+    predictions, truth = sort_rows(predictions, check_labels(labels, predictions))
     image = predictions.image_ranks()
     if not 2 <= folds <= int(image.max()) + 1:
         raise ValueError(f"folds must be between 2 and the number of images, got {folds}")
-    truth = check_labels(labels, predictions)
     methods = [
         CALIBRATORS.find(name)
         for name in candidates

@@ -129,6 +129,19 @@ def average_seeds(results: Iterable[Result]) -> dict[Key, float]:
     return {key: float(np.mean(of_seeds)) for key, of_seeds in values.items()}
 
 
+def gather_notes(fit_notes: Mapping[str, Sequence[str]]) -> list[str]:
+    """A sentence for each note, with the methods whose fits have it; "" is no note."""
+    sentences = []
+    for note in unique(note for notes in fit_notes.values() for note in notes if note):
+        of_methods = []
+        for name, notes in fit_notes.items():
+            fits = notes.count(note)
+            share = f" ({fits} of {len(notes)} fits)" if len(notes) > 1 else ""
+            of_methods += [f"{name}{share}"] if fits else []
+        sentences.append(f"{note[0].upper()}{note[1:]}: {', '.join(of_methods)}.")
+    return sentences
+
+
 @dataclass(frozen=True)
 class MethodRank:
     """A calibrator over several classifiers; ranks count from 1, and ties share their mean."""

@@ -8,6 +8,7 @@ import torch
 
 from rightly.calibrators import calibrator, first_of
 from rightly.calibrators.cascade import FULL_BAND, Band, HeldOut, cross_fit, select_band
+from rightly.calibrators.row_order import sort_rows
 from rightly.calibrators.solvers.execution import single_threaded
 from rightly.evaluation.view_selection import select_views
 from rightly.metrics import METRICS
@@ -43,7 +44,8 @@ def compute_view_costs(
     half is selected on the other.
     """
     rows = predictions.unshifted()
-    unshifted, truth = predictions[rows], check_labels(labels, predictions)[rows]
+    truth = check_labels(labels, predictions)
+    unshifted, truth = sort_rows(predictions[rows], truth[rows])
     if not unshifted.view_names:
         raise ValueError("a budget is for views, but these predictions have none: collect them")
     pair = calibrator(first or first_of(method)), calibrator(method)

@@ -13,6 +13,7 @@ import torch
 
 from rightly.calibrators.correctness_logistic.settings import SETTINGS
 from rightly.calibrators.evidence import ViewLogOdds, view_log_odds
+from rightly.calibrators.row_order import sort_rows
 from rightly.calibrators.solvers.execution import single_threaded
 from rightly.calibrators.solvers.ridge_logistic import Rows, fit_platt, fit_ridge_logistic
 from rightly.calibrators.solvers.temperature import nll_inverse_temperature
@@ -105,7 +106,7 @@ class _HeldOutLosses:
             raise ValueError(
                 "views are to be ranked, but these predictions have none: collect some"
             )
-        truth = check_labels(labels, predictions)
+        predictions, truth = sort_rows(predictions, check_labels(labels, predictions))
         rows = predictions.unshifted()
         if not rows.any():
             raise ValueError("shift must be 0 for some rows, but every row is shifted")

@@ -28,8 +28,9 @@ from rightly.reporting.result_table import (
 class Comparison(ResultTable[Result]):
     """One result a calibrator, test set, metric and seed.
 
-    `skipped` holds the methods that were not compared, with the inputs they need. A comparison
-    read from a file has neither calibrators nor data.
+    `skipped` holds the methods that were not compared, with the inputs they need; `notes` what
+    should be known about single fits. A comparison read from a file has neither calibrators nor
+    data.
     """
 
     kind = "comparison"
@@ -41,6 +42,7 @@ class Comparison(ResultTable[Result]):
     cal: LabelledSet | None = None
     tests: TestSets = field(default_factory=dict)
     accuracy: Mapping[str, float] = field(default_factory=dict)  # the classifier's, by test set
+    notes: Sequence[str] = ()
 
     @property
     def rows(self) -> Sequence[Result]:
@@ -62,12 +64,15 @@ class Comparison(ResultTable[Result]):
         return [row._asdict() for row in self.results]
 
     def lay_out(self) -> Layout:
-        return lay_out_comparison(self.results, self.bootstrap, self.accuracy)
+        return lay_out_comparison(self.results, self.bootstrap, self.accuracy, self.notes)
 
     def describe(self) -> dict[str, Any]:
-        skipped = {name: list(needs) for name, needs in self.skipped.items()}
-        accuracy = dict(self.accuracy)
-        return {**describe_bootstrap(self.bootstrap), "skipped": skipped, "accuracy": accuracy}
+        return {
+            **describe_bootstrap(self.bootstrap),
+            "skipped": {name: list(needs) for name, needs in self.skipped.items()},
+            "accuracy": dict(self.accuracy),
+            "notes": list(self.notes),
+        }
 
     @classmethod
     def load(cls, path: FilePath) -> "Comparison":
@@ -80,9 +85,10 @@ class Comparison(ResultTable[Result]):
             unknown = [row.metric for row in results if row.metric not in METRICS]
             if unknown or not results:
                 raise ValueError(f"unknown metric {unknown[0]!r}" if unknown else "no rows")
-            accuracy = {name: float(x) for name, x in content.get("accuracy", {}).items()}
+            accuracy = {name: float(x) for name, x in content["accuracy"].items()}
+            notes = [str(note) for note in content["notes"]]
             asked = None if bootstrap is None else Bootstrap(**bootstrap)
-            return cls(results, asked, skipped, accuracy=accuracy)
+            return cls(results, asked, skipped, accuracy=accuracy, notes=notes)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{os.fspath(path)} is damaged ({error}): write it again with to_json"
@@ -138,12 +144,12 @@ def compare(
     known = CalibrationData.of_predictions(fitted_on[0])
     check_test_sets([known], on, any_classifier, allow_overlap)
     chosen, skipped = resolve_methods(methods, fitted_on, on)
-    results, calibrators = compare_methods(
+    results, calibrators, notes = compare_methods(
         fitted_on, on, chosen, metrics, seeds, bootstrap, progress
     )
     resolved = None if bootstrap is None else bootstrap.resolve(chosen)
     accuracy = measure_accuracies(on)
-    return Comparison(results, resolved, skipped, calibrators, fitted_on, on, accuracy)
+    return Comparison(results, resolved, skipped, calibrators, fitted_on, on, accuracy, notes)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

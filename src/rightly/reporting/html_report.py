@@ -146,6 +146,7 @@ def report(
         provenance=Provenance(command, read_versions(), digest_files(sources), 0, resolved),
         comparison=() if comparison is None else comparison.results,
         reference=resolved.reference or "",
+        fit_notes=() if comparison is None else comparison.notes,
         view_names=fitted.view_names,
         class_names=fitted.class_names,
         keeps_class=fitted.keeps_class,
@@ -172,12 +173,12 @@ def _compare_with(
     names = [name for name in names if name != title]
     others = {} if isinstance(reported, str) else {title: reported}
     names += [] if others else [title]
-    results, calibrators = compare_methods(
+    results, calibrators, notes = compare_methods(
         data, tests, names, metrics, 1, bootstrap, progress, others
     )
     resolved = bootstrap.resolve([*names, *others])
     accuracy = measure_accuracies(tests)
-    return Comparison(results, resolved, skipped, calibrators, data, tests, accuracy)
+    return Comparison(results, resolved, skipped, calibrators, data, tests, accuracy, notes)
 
 
 def _note_pictures(evaluation: Evaluation, pictures: Pictures | None) -> tuple[str, ...]:

@@ -64,6 +64,7 @@ def lay_out_comparison(
     results: Sequence[Result],
     bootstrap: Bootstrap | None = None,
     accuracy: Mapping[str, float] | None = None,
+    notes_on_fits: Sequence[str] = (),
 ) -> Layout:
     """Rows are calibrators, columns metrics in groups of test sets; with tests if there are any.
 
@@ -100,7 +101,7 @@ def lay_out_comparison(
     legend = [f"Values {formatting.format_units(metrics)}; ↓ lower is better. The best is bold."]
     if bootstrap is not None and reference is not None:
         legend = formatting.describe_bootstrap(reference, bootstrap.resolve(names), metrics)
-    notes_on_all = [*formatting.describe_accuracy(accuracy or {}), *legend]
+    notes_on_all = [*formatting.describe_accuracy(accuracy or {}), *legend, *notes_on_fits]
     return Layout("calibrator", names, columns, group_notes, notes_on_all)
 
 

@@ -56,3 +56,26 @@ def test_every_format_shows_ours_beside_the_published_value(form):
         assert {cell["setup"] for cell in cells} == {"toy"}
     else:
         assert "**12.34**" in text or r"\textbf{12.34}" in text
+
+
+def test_an_unfinished_run_is_compared_on_the_classifiers_that_have_everything():
+    rows = build_entries(
+        {
+            ("one", "ca_views", 0): 0.4,
+            ("one", "spline", 0): 0.3,
+            ("two", "ca_views", 0): 0.1,  # alone, it would make ca_views the better one
+        }
+    )
+    (sheet,) = build_sheets(rows, TOY, ["ece"])
+    line = {line.method: line for line in sheet.lines}
+    assert line["ca_views"].cells[0].mean == pytest.approx(40)
+    assert line["spline"].cells[0].mean == pytest.approx(30)
+    assert line["spline"].cells[-1].mean == 1
+    assert "Unfinished run, compared without two (lacks 1) of 2 values each." in sheet.notes
+    assert "Unfinished run" in FORMATS["markdown"]([sheet])
+
+
+def test_a_run_in_which_no_classifier_has_everything_is_refused():
+    rows = build_entries({("one", "ca_views", 0): 0.4, ("two", "spline", 0): 0.1})
+    with pytest.raises(ValueError, match=r"one \(lacks 1\), two \(lacks 1\): finish the run"):
+        build_sheets(rows, TOY, ["ece"])

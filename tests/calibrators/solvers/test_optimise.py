@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from rightly.calibrators.solvers import optimise
 from rightly.calibrators.solvers.execution import deterministic, single_threaded
 from rightly.calibrators.solvers.mlp import draw_layers, run
 from rightly.calibrators.solvers.optimise import (
@@ -141,15 +142,28 @@ def test_threads_and_gradients_are_as_before_afterwards():
     assert torch.get_num_threads() == threads
 
 
-def test_the_winner_is_trained_on_with_all_rows_at_its_decay_for_that_many():
+def test_held_out_rows_stop_the_training_and_never_train(monkeypatch):
     x, y = make_line()
     correct = torch.arange(400) % 2 == 0
-    layers = fit_network(
-        x, correct, lambda rows: lambda output: (output - y[rows]).square().mean(), (), 0, (0.3,)
-    )
-    train, _ = split_rows(correct, seed=0)
-    decay = 0.3 * y[train].square().mean() * len(train) / 400
-    centred = x - x.mean(0)
-    gram = centred.T @ centred / 400 + decay * torch.eye(2).double()
-    expected = torch.linalg.solve(gram, centred.T @ (y - y.mean()) / 400)
-    torch.testing.assert_close(layers[0][0].squeeze(-1), expected, atol=1e-3, rtol=0)
+    _, held = split_rows(correct, seed=0)
+    trained_on = []
+
+    def loss_for(rows):
+        def loss_of(output):
+            if output.requires_grad:
+                output.register_hook(lambda slope: trained_on.append(rows))
+            return (output - y[rows]).square().mean()
+
+        return loss_of
+
+    def count_trained():
+        trained_on.clear()
+        fit_network(x, correct, loss_for, (5,), seed=0, decays=(1e-3,))
+        rows = torch.cat(trained_on).unique()
+        assert not torch.isin(held, rows).any()
+        return len(rows), max(map(len, trained_on))
+
+    assert count_trained() == (320, 320)
+    # Where networks compete on a part of the rows, the winner goes on with all but the held-out.
+    monkeypatch.setattr(optimise, "SUBSAMPLE", 100)
+    assert count_trained() == (320, 320)

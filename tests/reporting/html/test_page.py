@@ -39,6 +39,7 @@ def test_user_text_is_escaped_everywhere():
         view_names=[EVIL],
         class_names=[EVIL] * 3,
         notes=[EVIL],
+        fit_notes=[EVIL],
     )
     page = render(study)
     assert page.count("<script") == 2 and page.count("</style>") == 1

@@ -36,6 +36,7 @@ class CorrectnessLogistic(Calibrator):
 
     uses = ("view_logits",)
     uses_shifted_rows = True
+    sorts_rows = True
 
     stores = {
         "inverse": Stored(low=POSITIVE),

@@ -69,6 +69,7 @@ class Study:
     provenance: Provenance
     comparison: Sequence[Result] = ()
     reference: str = ""  # of the comparison
+    fit_notes: Sequence[str] = ()  # of the comparison
     view_names: Sequence[str] = ()
     class_names: Sequence[str] | None = None
     keeps_class: bool = True
