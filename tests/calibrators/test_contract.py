@@ -216,6 +216,7 @@ class TestEveryCalibrator:
         assert torch.isfinite(confidence).all()
         assert torch.isfinite(fresh.probabilities(predictions)).all()
 
+    @pytest.mark.filterwarnings("ignore:.*classes have no calibration sample")
     @pytest.mark.parametrize(
         "kind", ["n = 10", "c = 2", "c = 3", "huge", "ties", "missing class", "double", "mixed"]
     )

@@ -1,7 +1,7 @@
 """What must hold for the inputs and answers of every calibrator."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -67,3 +67,21 @@ def warn_if_one_sided(correct: Tensor, title: str) -> None:
             UserWarning,
             stacklevel=3,
         )
+
+
+def warn_if_classes_missing(
+    is_missing: Tensor, class_names: Sequence[str] | None, title: str, shown: int = 5
+) -> None:
+    """Says which classes no calibration sample is of, and what the fit then does."""
+    missing = is_missing.nonzero().squeeze(-1).tolist()
+    if not missing:
+        return
+    names = [repr(class_names[i]) if class_names else str(i) for i in missing[:shown]]
+    more = f" and {len(missing) - shown:,} more" if len(missing) > shown else ""
+    warnings.warn(
+        f"{len(missing):,} of {len(is_missing):,} classes have no calibration sample: "
+        f"{', '.join(names)}{more}; {title} treats predictions of them like those of an average "
+        "class; calibrate on data with all classes",
+        UserWarning,
+        stacklevel=5,
+    )

@@ -6,6 +6,7 @@ Without a width, as in a pipe or a file, everything has its natural width.
 import io
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
@@ -47,11 +48,8 @@ def render_comparison(
     comparison: "Comparison", width: int | None, *, with_intervals: bool = True
 ) -> Group:
     """One table with all test sets, or one each; with intervals and tests where there are any."""
-    bootstrap = comparison.bootstrap if with_intervals else None
-    layout = layouts.lay_out_comparison(
-        comparison.results, bootstrap, comparison.accuracy, comparison.notes
-    )
-    return render_layout(layout, width, side_by_side=bootstrap is None)
+    shown = comparison if with_intervals else replace(comparison, bootstrap=None)
+    return render_layout(shown.lay_out(), width, side_by_side=shown.bootstrap is None)
 
 
 def render_evaluation(evaluation: "Evaluation", width: int | None) -> Group:

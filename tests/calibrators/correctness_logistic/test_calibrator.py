@@ -1,5 +1,7 @@
 """Rightly's own calibrator: what it learns, and from which rows."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -93,6 +95,44 @@ def test_views_that_agree_raise_confidence():
     assert fitted.confidence(agreeing).mean() > fitted.confidence(opposed).mean() + 0.2
 
 
+def without(missing, n=600):
+    predictions, labels = draw_noisy(n)
+    rows = ~torch.isin(labels, torch.tensor(missing))
+    return predictions[rows], labels[rows]
+
+
+@pytest.mark.parametrize("views", [True, False])
+def test_classes_without_samples_have_no_offset_and_are_named(views):
+    predictions, labels = without([2, 5])
+    if not views:
+        predictions = Predictions(predictions.logits)
+    with pytest.warns(UserWarning, match="2 of 10 classes have no calibration sample: 2, 5;"):
+        fitted = rightly.calibrator("rightly").fit(predictions, labels)
+    assert torch.isin(predictions.classes, torch.tensor([2, 5])).any()
+    assert fitted.offsets[[2, 5]].tolist() == [0.0, 0.0] and (fitted.offsets != 0).sum() == 8
+
+
+def test_of_many_classes_without_samples_a_handful_is_named():
+    predictions, labels = without(list(range(1, 8)))
+    named = Predictions(predictions.logits, class_names=tuple("abcdefghij"))
+    with pytest.warns(UserWarning, match="7 of 10 .*: 'b', 'c', 'd', 'e', 'f' and 2 more; "):
+        rightly.calibrator("rightly").fit(named, labels)
+
+
+def test_where_classes_have_no_samples_confidence_stays_near_that_of_temperature_scaling():
+    test, labels = draw_noisy(3000, seed=7)
+    scores = []
+    for method in ("rightly", "temperature_scaling"):
+        built = rightly.calibrator(method)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            built.fit(*without([1, 2, 4, 6, 9], 1200))
+        squares = (built.confidence(test) - test.correct(labels).double()).square()
+        scores.append(float(squares.mean()))
+    assert scores[0] < 1.01 * scores[1]
+
+
+@pytest.mark.filterwarnings("ignore:.*classes have no calibration sample")
 def test_rows_of_many_more_classes_than_samples_are_fitted():
     predictions, labels = make(n=80, c=300)
     fitted = rightly.calibrator("rightly").fit(predictions, labels)

@@ -6,8 +6,13 @@ import torch
 from torch import Tensor
 
 from rightly.calibrators.base import Calibrator
+from rightly.calibrators.checks import warn_if_classes_missing
 from rightly.calibrators.correctness_logistic.neighbours import Neighbours
-from rightly.calibrators.correctness_logistic.samples import Samples, compute_columns
+from rightly.calibrators.correctness_logistic.samples import (
+    Samples,
+    compute_columns,
+    find_seen_classes,
+)
 from rightly.calibrators.correctness_logistic.settings import SETTINGS
 from rightly.calibrators.correctness_logistic.two_stage_fit import (
     RandomFeatures,
@@ -20,6 +25,7 @@ from rightly.calibrators.solvers.ridge_logistic import Solution
 from rightly.calibrators.solvers.temperature import nll_inverse_temperature
 from rightly.calibrators.stored_tensors import POSITIVE, SCALE, Stored
 from rightly.predictions import Predictions
+from rightly.predictions.masking import MASKED
 from rightly.tensor_shapes import Labels, PerSample
 
 
@@ -82,6 +88,7 @@ class CorrectnessLogistic(Calibrator):
         unshifted, unshifted_labels = predictions[rows], labels[rows]
         if not self.expected_shift:
             predictions, labels = unshifted, unshifted_labels  # nothing else is to count
+        self._warn_of_missing_classes(predictions, labels)
         inverse = nll_inverse_temperature(unshifted.logits, unshifted_labels)
         neighbours = self._select_neighbours(predictions, labels)
         samples = Samples.of(predictions, labels, 1 / inverse, neighbours)
@@ -108,6 +115,12 @@ class CorrectnessLogistic(Calibrator):
         )
         if neighbours is not None:
             self.store(neighbour_features=neighbours.features, neighbour_classes=neighbours.classes)
+
+    def _warn_of_missing_classes(self, predictions: Predictions, labels: Labels) -> None:
+        is_missing = ~find_seen_classes(labels, predictions.class_count)
+        if predictions.has_masked:  # nothing is missing where no sample can be of a class
+            is_missing &= predictions.logits.amax(0) > MASKED
+        warn_if_classes_missing(is_missing, predictions.class_names, self.title)
 
     def _select_neighbours(self, predictions: Predictions, labels: Labels) -> Neighbours | None:
         """Unshifted calibration samples, at equal distances over all of them."""

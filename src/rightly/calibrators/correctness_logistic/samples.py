@@ -38,7 +38,7 @@ class Samples:
     """
 
     columns: Features
-    classes: Labels
+    classes: Labels  # predicted; the label where no sample is of that class
     correct: PerSampleBool
     kind: Labels  # 0: unshifted; 1, 2, ...: a kind of shift; or PSEUDO_SHIFTED
     image: Labels  # 0..k-1, the same for all rows that come from one image
@@ -48,6 +48,7 @@ class Samples:
         predictions: Predictions, labels: Labels, temperature: float, neighbours: Neighbours | None
     ) -> "Samples":
         kind, image = predictions.shift_kinds(), predictions.image_ranks()
+        is_seen = find_seen_classes(labels, predictions.class_count)
         ratio = None
         if neighbours is not None:
             assert predictions.features is not None
@@ -62,7 +63,13 @@ class Samples:
             parts.append((shifted, labels[unshifted], kind, image[unshifted], ratio))
         columns = [
             [compute_columns(part, temperature, ratio) for part, _, _, _, ratio in parts],
-            [part.classes for part, *_ in parts],
+            # Cats taken for dogs have their mirror image in dogs taken for cats. Without dogs these
+            # are missing, and what is predicted to be a cat would seem to be right too often: the
+            # errors that are there stand in for those that are not.
+            [
+                torch.where(is_seen[part.classes], part.classes, labels)
+                for part, labels, *_ in parts
+            ],
             [part.classes == labels for part, labels, *_ in parts],
             [kind for _, _, kind, _, _ in parts],
             [image for _, _, _, image, _ in parts],
@@ -80,6 +87,11 @@ class Samples:
         """About that many rows, in groups of as many images as there are folds."""
         every = -(-self.kind.shape[0] // most)
         return self if every == 1 else self.take(self.image // folds % every == 0)
+
+
+def find_seen_classes(labels: Labels, class_count: int) -> Tensor:
+    """Per class, whether any of the labels is it."""
+    return labels.bincount(minlength=class_count) > 0
 
 
 def pseudo_shifted(predictions: Predictions, labels: Labels) -> Predictions:
