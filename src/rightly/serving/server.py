@@ -1,5 +1,6 @@
 """An app on a port, until it is told to stop."""
 
+import logging
 import signal
 import socket
 import threading
@@ -40,6 +41,8 @@ def run_app(app: FastAPI, listening: socket.socket, timeout_s: float) -> None:
         server_header=False,
         timeout_graceful_shutdown=int(timeout_s) + 1,
     )
+    # It warns of every malformed form, in words that clients choose; they are answered 400.
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)
     # uvicorn raises the signal again when it is done: the stop was asked for, and is no failure.
     handlers = {}
     if threading.current_thread() is threading.main_thread():
