@@ -48,10 +48,13 @@ def run_app(app: FastAPI, listening: socket.socket, timeout_s: float) -> None:
     if threading.current_thread() is threading.main_thread():
         handlers = {number: signal.signal(number, _ignore_signal) for number in STOP}
     try:
-        uvicorn.Server(config).run(sockets=[listening])
+        server = uvicorn.Server(config)
+        server.run(sockets=[listening])
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
+    if not server.started:
+        raise OSError("the server could not start: its log says why")
 
 
 def _ignore_signal(number: int, frame: FrameType | None) -> None:
