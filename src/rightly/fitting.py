@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rightly.atomic_write import replace_nan
 from rightly.calibrators import Calibrator, Cascade, FittedCalibrator, calibrator
 from rightly.decisions.thresholds import check_share, operating_point, threshold_for_accuracy
 from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.evaluation.view_cost import select_views_for_budget
 from rightly.predictions import Predictions, check_labels
+from rightly.predictions.bounded_json import replace_nan
 from rightly.predictions.accuracy import warn_at_chance
 from rightly.predictions.row_hashes import RowHashes
 from rightly.shapes import AnyArray

@@ -3,8 +3,10 @@
 torch is imported inside functions: servers resize and crop in environments without it.
 """
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +23,7 @@ ORIENTATION_TAG = 0x0112
 # What turns an image upright, by the value of that tag: numbers of Pillow's Transpose.
 TURNS = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}
 Colour = tuple[float, float, float]
+MAX_FLOAT = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,10 @@ class Preprocessing:
                 f"preprocessing must have no other keys than {list(cls.__dataclass_fields__)}, "
                 f"got {unknown}"
             )
+        for name, value in values.items():
+            expected, is_right = PLAIN[name]
+            if not is_right(value):
+                raise ValueError(f"{name} must be {expected}, got {str(value)[:60]}")
         fields: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in values.items()
@@ -204,6 +211,36 @@ def _measure_disagreement(
     if ours.shape != theirs.shape:
         return float("inf")
     return float(((ours - theirs).abs().mean((1, 2)) * ours.new_tensor(preprocessing.std)).max())
+
+
+def _is_number(value: object) -> bool:
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    return is_real and -MAX_FLOAT <= value <= MAX_FLOAT  # type: ignore[operator]
+
+
+def _is_side(value: object) -> bool:
+    return isinstance(value, Integral) and _is_number(value) and value > 0  # type: ignore[operator]
+
+
+def _are_sides(value: object) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_side, value))
+
+
+def _is_colour(value: object) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 3 and all(map(_is_number, value))
+
+
+# What values from a file must be.
+PLAIN: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "size": ("two sides in pixels, or null", lambda value: value is None or _are_sides(value)),
+    "resize": (
+        "a side in pixels, two of them, or null",
+        lambda value: value is None or _is_side(value) or _are_sides(value),
+    ),
+    "interpolation": ("a name", lambda value: isinstance(value, str)),
+    "mean": ("three numbers", _is_colour),
+    "std": ("three numbers", _is_colour),
+}
 
 
 def _to_pair(side: int | tuple[int, ...]) -> tuple[int, ...]:

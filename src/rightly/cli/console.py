@@ -5,7 +5,6 @@ for a status line or a progress bar, which Rich would parse all the same, goes t
 """
 
 import io
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from rightly.atomic_write import replace_nan, write_atomically
+from rightly.atomic_write import write_atomically
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
@@ -123,6 +122,7 @@ def print_skipped(skipped: Mapping[str, Sequence[str]]) -> None:
 
 def write_json(path: Path, kind: str, content: Mapping[str, Any]) -> None:
     """Writes a versioned JSON file, whole or not at all; what is not a number is null."""
-    document = {"format": kind, "version": 1, **replace_nan(content)}
-    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+    from rightly.predictions.bounded_json import encode_json
+
+    text = encode_json({"format": kind, "version": 1, **content}, indent=1) + "\n"
     write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))

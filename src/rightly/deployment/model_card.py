@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rightly.atomic_write import replace_nan
 from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
 from rightly.decisions import operating_point
 from rightly.deployment.card_markdown import CardRow, render_block, render_card
@@ -16,6 +15,7 @@ from rightly.evaluation.data_sets import DataSet, load_test_sets
 from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.predictions import Predictions, check_labels
+from rightly.predictions.bounded_json import replace_nan
 from rightly.shapes import AnyArray
 
 AnyPath = str | os.PathLike[str]

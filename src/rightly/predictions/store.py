@@ -14,6 +14,7 @@ import numpy as np
 
 from rightly.atomic_write import write_atomically
 from rightly.optional import require
+from rightly.predictions.bounded_json import parse_json
 from rightly.predictions.folder_lock import LOCK, lock_folder, remove_leftovers
 from rightly.predictions.masking import MASKED
 from rightly.predictions.parquet import KEY, SKIPPED, VERSION, read_schema, read_settings
@@ -115,7 +116,7 @@ class Store:
         found: list[tuple[str, str]] = []
         for k in range(self.settings["shards"]):
             self.check_settings(self.shard(k))
-            listed = json.loads(read_schema(self.shard(k)).metadata[SKIPPED])
+            listed = parse_json(read_schema(self.shard(k)).metadata[SKIPPED])
             found += [(name, reason) for name, reason in listed]
         return found
 
