@@ -8,8 +8,8 @@ from rightly.decisions.thresholds import check_share, operating_point, threshold
 from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.evaluation.view_cost import select_views_for_budget
 from rightly.predictions import Predictions, check_labels
-from rightly.predictions.bounded_json import replace_nan
 from rightly.predictions.accuracy import warn_at_chance
+from rightly.predictions.bounded_json import replace_nan
 from rightly.predictions.row_hashes import RowHashes
 from rightly.shapes import AnyArray
 

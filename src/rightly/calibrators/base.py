@@ -1,20 +1,27 @@
 """The contract of a calibrator: from predictions to the probability that each one is correct."""
 
+import copy
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, final
+from typing import Any, TypeVar, final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from rightly.calibrators import serialization
+from rightly.calibrators.adaptation import adapting
+from rightly.calibrators.adaptation.adaptable import Adaptable, CalibrationRows
+from rightly.calibrators.adaptation.context import ExpectedAccuracy
+from rightly.calibrators.answers import Calibrated as Calibrated
+from rightly.calibrators.answers import NotFittedError as NotFittedError
 from rightly.calibrators.checks import (
     bound_confidence,
     check_answer,
     check_inputs,
+    check_like_fitted,
     settle_probabilities,
     warn_if_one_sided,
 )
@@ -34,20 +41,7 @@ Self = TypeVar("Self", bound="Calibrator")
 CACHE_ENTRIES = 2**21  # logits up to here fit into a cache, where threads only get in the way
 
 
-class Calibrated(NamedTuple):
-    """All outputs of a calibrator, computed together."""
-
-    classes: Labels
-    confidence: PerSample
-    temperature: PerSample
-    probabilities: Logits
-
-
-class NotFittedError(RuntimeError):
-    """A calibrator was asked for confidence before it was fitted."""
-
-
-class Calibrator(nn.Module, ABC):
+class Calibrator(Adaptable, ABC):
     """Estimates the probability that each prediction is correct.
 
     A subclass writes `learn` and `compute_confidence`, or those of TemperatureCalibrator and
@@ -88,12 +82,13 @@ class Calibrator(nn.Module, ABC):
                 "shift must be 0 for some rows to fit on, but every row is shifted: "
                 "add the images as they are"
             )
+        self.context = self.calibration_rows = self.no_context = self.class_count = None
+        calibration_rows = CalibrationRows(copy.deepcopy(self), predictions, classes)
         if not self.uses_shifted_rows and not rows.all():
             predictions, classes = predictions[rows], classes[rows]
         warn_if_one_sided(predictions.classes == classes, self.title)
         if self.sorts_rows:
             predictions, classes = sort_rows(predictions, classes)
-        self.class_count = None
         in_cache = predictions.logits.numel() <= CACHE_ENTRIES
         with torch.no_grad(), single_threaded() if in_cache else nullcontext():
             self.to(predictions.logits.device)
@@ -104,7 +99,18 @@ class Calibrator(nn.Module, ABC):
         self.view_names = predictions.view_names if self.uses_views else ()
         features = predictions.features if "features" in self.needs + self.uses else None
         self.feature_count = None if features is None else features.shape[1]
+        self.calibration_rows = calibration_rows
         return self
+
+    @final
+    def adapt(self: Self, unlabelled: Predictions) -> Self:
+        """A copy at the level that a batch without labels shows; each sample counts alone again."""
+        return adapting.adapt(self, unlabelled)
+
+    @final
+    def expected_accuracy(self, unlabelled: Predictions, *, level: float = 0.9) -> ExpectedAccuracy:
+        """How often the classifier is right on a batch without labels: value, low, high."""
+        return adapting.expected_accuracy(self, unlabelled, level)
 
     @final
     @torch.no_grad()
@@ -118,15 +124,20 @@ class Calibrator(nn.Module, ABC):
     def confidence(self, predictions: Predictions) -> PerSample:
         """Probability that each predicted class is right."""
         self.check(predictions)
-        confidence = bound_confidence(self.compute_confidence(predictions), predictions)
-        return check_answer(self.title, "confidence", confidence)
+        confidence = self.compute_confidence(predictions)
+        if self.context is not None and self.is_adapted:
+            confidence = self.context.adjust(confidence)
+        return check_answer(self.title, "confidence", bound_confidence(confidence, predictions))
 
     @final
     @torch.no_grad()
     def temperature(self, predictions: Predictions) -> PerSample:
         """What each row's logits are divided by to give its confidence."""
         self.check(predictions)
-        temperature = self.compute_temperature(predictions).double()
+        if self.is_adapted:
+            temperature = self.compute(predictions).temperature
+        else:
+            temperature = self.compute_temperature(predictions).double()
         return check_answer(self.title, "temperature", temperature)
 
     @final
@@ -134,8 +145,11 @@ class Calibrator(nn.Module, ABC):
     def probabilities(self, predictions: Predictions) -> Logits:
         """A probability for every class; the predicted class has the largest."""
         self.check(predictions)
-        classes = self.compute_classes(predictions)
-        kept = settle_probabilities(self.compute_probabilities(predictions), classes, predictions)
+        if self.is_adapted:
+            kept = self.compute(predictions).probabilities
+        else:
+            kept = self.compute_probabilities(predictions)
+            kept = settle_probabilities(kept, self.compute_classes(predictions), predictions)
         return check_answer(self.title, "probabilities", kept)
 
     @final
@@ -172,7 +186,8 @@ class Calibrator(nn.Module, ABC):
             return f"<{self.title}, not fitted>"
         views = f" with {len(self.view_names)} views" if self.view_names else ""
         samples = f"{self.sample_count:,} samples of {self.class_count} classes"
-        note = f", {self.fit_note}" if self.fit_note else ""
+        note = ", adapted to a batch" if self.is_adapted else ""
+        note += f", {self.fit_note}" if self.fit_note else ""
         return f"<{self.title}, fitted on {samples}{views}{note}>"
 
     @final
@@ -190,25 +205,7 @@ class Calibrator(nn.Module, ABC):
         """Refuses predictions unlike those it was fitted on, and follows them to their device."""
         if not self.is_fitted:
             raise NotFittedError(f"{self.title} is not fitted: call fit(predictions, labels) first")
-        check_inputs(predictions, self.needs, self.title)
-        if predictions.class_count != self.class_count:
-            raise ValueError(
-                f"predictions must have {self.class_count} classes like those {self.title} was "
-                f"fitted on, got {predictions.class_count}"
-            )
-        if self.view_names and predictions.view_names != self.view_names:
-            raise ValueError(
-                f"predictions must have the views {list(self.view_names)} in this order, like "
-                f"those {self.title} was fitted on, got {list(predictions.view_names)}: "
-                "choose them with predictions.with_views(...)"
-            )
-        if self.feature_count and predictions.features is not None:
-            count = predictions.features.shape[1]
-            if count != self.feature_count:
-                raise ValueError(
-                    f"features must have {self.feature_count} columns like those {self.title} "
-                    f"was fitted on, got {count}"
-                )
+        check_like_fitted(self, predictions)
         self.to(predictions.logits.device)
 
     @abstractmethod
@@ -238,9 +235,15 @@ class Calibrator(nn.Module, ABC):
         return Calibrated(classes, confidence, inverse.reciprocal(), probabilities)
 
     @final
-    def compute(self, predictions: Predictions) -> Calibrated:
-        """What `classes`, `confidence`, `temperature` and `probabilities` return, unchecked."""
-        classes, confidence, temperature, probabilities = self.compute_together(predictions)
+    def compute(self, predictions: Predictions, context: Tensor | None = None) -> Calibrated:
+        """What `classes`, `confidence`, `temperature` and `probabilities` return, unchecked.
+
+        At another `context` than the one it is adapted to, where one is given.
+        """
+        answers = self.compute_together(predictions)
+        if self.context is not None and (context is not None or self.is_adapted):
+            answers = Calibrated(*adapting.adjust(self.context, answers, predictions, context))
+        classes, confidence, temperature, probabilities = answers
         confidence = bound_confidence(confidence, predictions)
         probabilities = settle_probabilities(probabilities, classes, predictions)
         return Calibrated(classes, confidence, temperature.double(), probabilities)

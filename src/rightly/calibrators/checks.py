@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -10,6 +11,9 @@ from rightly.calibrators.solvers.temperature import keep_class
 from rightly.predictions import Predictions
 from rightly.predictions.masking import exclude_masked, settle_confidence
 from rightly.tensor_shapes import Labels, Logits, PerSample
+
+if TYPE_CHECKING:
+    from rightly.calibrators.base import Calibrator
 
 
 def check_inputs(predictions: object, needs: Iterable[str], title: str) -> None:
@@ -24,6 +28,31 @@ def check_inputs(predictions: object, needs: Iterable[str], title: str) -> None:
             raise ValueError(
                 f"{title} needs predictions with {need}, but these have none: "
                 f"collect them, or choose a method that does not need {need}"
+            )
+
+
+def check_like_fitted(calibrator: "Calibrator", predictions: Predictions) -> None:
+    """Refuses predictions with other classes, views or features than it was fitted on."""
+    title = calibrator.title
+    check_inputs(predictions, calibrator.needs, title)
+    if predictions.class_count != calibrator.class_count:
+        raise ValueError(
+            f"predictions must have {calibrator.class_count} classes like those {title} was "
+            f"fitted on, got {predictions.class_count}"
+        )
+    names = calibrator.view_names
+    if names and predictions.view_names != names:
+        raise ValueError(
+            f"predictions must have the views {list(names)} in this order, like those {title} was "
+            f"fitted on, got {list(predictions.view_names)}: choose them with "
+            "predictions.with_views(...)"
+        )
+    if calibrator.feature_count and predictions.features is not None:
+        count = predictions.features.shape[1]
+        if count != calibrator.feature_count:
+            raise ValueError(
+                f"features must have {calibrator.feature_count} columns like those {title} was "
+                f"fitted on, got {count}"
             )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, final
 
 from rightly.calibrators import serialization
+from rightly.calibrators.adaptation.context import ExpectedAccuracy
 from rightly.calibrators.base import Calibrator, NotFittedError
 from rightly.calibrators.cascade import Cascade
 from rightly.calibrators.methods import CALIBRATORS
@@ -63,6 +64,17 @@ class FittedCalibrator:
                 "threshold= or accuracy="
             )
         return self.confidence(predictions) >= self.threshold
+
+    def adapt(self, unlabelled: Predictions) -> "FittedCalibrator":
+        """One at the level that a batch without labels shows, with a record of what that was."""
+        adapted = self.calibrator.adapt(unlabelled)
+        assert adapted.context is not None
+        record = {"samples": len(unlabelled), "context": float(adapted.context.value)}
+        return FittedCalibrator(adapted, self.threshold, {**self.record, "adapted": record})
+
+    def expected_accuracy(self, unlabelled: Predictions, *, level: float = 0.9) -> ExpectedAccuracy:
+        """How often the classifier is right on a batch without labels: value, low, high."""
+        return self.calibrator.expected_accuracy(unlabelled, level=level)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes one safetensors file, for `rightly.load_calibrator`."""

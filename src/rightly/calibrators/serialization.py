@@ -6,6 +6,7 @@ The header lists type and shape of every tensor, and has a SHA-256 over itself a
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,15 @@ import torch
 from torch import Tensor
 
 from rightly.atomic_write import write_atomically
+from rightly.calibrators.adaptation.context import Context
+from rightly.calibrators.answers import NotFittedError
 from rightly.calibrators.stored_tensors import check_stored, probe
 from rightly.predictions.bounded_json import (
     are_distinct_names,
     are_names,
     is_count,
     is_share,
+    is_text,
     parse_json,
 )
 from rightly.predictions.validation import check_class_names
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
     from rightly.calibrators.base import Calibrator
 
 FORMAT = "rightly-calibrator"
-VERSION = 3  # 2 had neither list nor checksum
+VERSION = 4  # 3 had no context
 FITTED_ON = ("sample_count", "class_count", "view_names", "feature_count", "class_names")
 
 
@@ -40,7 +44,8 @@ def save(
     record: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes a fitted calibrator, and what goes with it."""
-    from rightly.calibrators.base import NotFittedError
+    from rightly.calibrators.adaptation.adapting import find_context
+    from rightly.calibrators.adaptation.learning import NoContextError
 
     if not calibrator.is_fitted:
         raise NotFittedError(
@@ -51,12 +56,15 @@ def save(
             f"{calibrator.title} has no name in the registry to be loaded by: "
             "build it with rightly.calibrator(name)"
         )
+    with suppress(NoContextError):  # which `adapt` then tells
+        find_context(calibrator)
     header: dict[str, Any] = {
         "method": calibrator.method,
         "arguments": dict(calibrator.arguments),
         **{name: getattr(calibrator, name) for name in FITTED_ON},
         "threshold": threshold,
         "record": dict(record or {}),
+        "no_context": calibrator.no_context,
     }
     write(path, header, calibrator.stored())
 
@@ -66,6 +74,8 @@ def restore(
 ) -> None:
     """Gives an unfitted calibrator what a saved file holds, or says what is wrong with that."""
     _check_header(calibrator, header)
+    if any(path.startswith("context.") for path in tensors):
+        calibrator.context = Context()
     for path, tensor in tensors.items():
         part, _, name = path.rpartition(".")  # a calibrator may be made of others
         try:
@@ -75,6 +85,7 @@ def restore(
     for name in FITTED_ON:
         value = header[name]
         setattr(calibrator, name, tuple(value) if isinstance(value, list) else value)
+    calibrator.no_context = header["no_context"]
     check_stored(calibrator, header["class_count"], header["feature_count"])
     probe(calibrator)
 
@@ -157,6 +168,7 @@ def _check_header(calibrator: "Calibrator", header: Mapping[str, Any]) -> None:
     check_class_names(names, classes)
     require("threshold", "a number from 0 to 1, or null", threshold is None or is_share(threshold))
     require("record", "a table", isinstance(header["record"], dict))
+    require("no_context", "text or null", is_text(header["no_context"]))
     for need, value in (("view_logits", views), ("features", features)):
         if need in calibrator.needs and not value:
             raise ValueError(f"{calibrator.title} needs {need}, but was fitted on none")

@@ -8,8 +8,8 @@ from torch import Tensor
 from rightly.calibrators.correctness_logistic.neighbours import Neighbours
 from rightly.calibrators.correctness_logistic.settings import SETTINGS
 from rightly.calibrators.evidence import class_log_probabilities, correctness_evidence
+from rightly.calibrators.pseudo_shift import pseudo_shifted, take_turns
 from rightly.predictions import Predictions
-from rightly.predictions.masking import MASKED, fill_masked
 from rightly.tensor_shapes import Features, Labels, PerSample, PerSampleBool
 
 PSEUDO_SHIFTED = -1  # kind of the rows that show a view in the place of its image
@@ -56,7 +56,8 @@ class Samples:
         parts = [(predictions, labels, kind, image, ratio)]
         if predictions.view_logits is not None:
             unshifted = predictions.unshifted()
-            shifted = pseudo_shifted(predictions[unshifted], labels[unshifted])
+            images = predictions[unshifted]
+            shifted = pseudo_shifted(images, labels[unshifted], take_turns(images))
             kind = torch.full_like(image[unshifted], PSEUDO_SHIFTED)
             # Features of views are not known: what the image lies among goes for them too.
             ratio = None if ratio is None else ratio[unshifted]
@@ -92,45 +93,3 @@ class Samples:
 def find_seen_classes(labels: Labels, class_count: int) -> Tensor:
     """Per class, whether any of the labels is it."""
     return labels.bincount(minlength=class_count) > 0
-
-
-def pseudo_shifted(predictions: Predictions, labels: Labels) -> Predictions:
-    """One view of each image in the place of the image: a shift that costs no further pass.
-
-    The views take turns. What happened to a shifted image has happened to its views too, so the
-    others are moved by what moved the image, times their `view_coupling`. A view of the same kind
-    once more is taken to change nothing.
-    """
-    views = predictions.view_logits
-    assert views is not None
-    n, m, c = views.shape
-    turn = torch.arange(n, device=views.device) % m
-    logits = views.gather(1, turn[:, None, None].expand(-1, 1, c)).squeeze(1)
-    moved = (logits - predictions.logits)[:, None]
-    is_image = (turn[:, None] == torch.arange(m, device=views.device))[:, :, None]
-    coupling = view_coupling(predictions, labels).to(views)[:, None]
-    # A class that is masked in one of them says nothing about how far the others moved.
-    is_masked = (predictions.logits <= MASKED) | (logits <= MASKED)
-    moved = torch.where(is_masked[:, None] | (views <= MASKED), 0.0, moved)
-    shifted = torch.where(is_image, views, views + coupling * moved)
-    return Predictions.unchecked(logits, view_logits=shifted, view_names=predictions.view_names)
-
-
-def view_coupling(predictions: Predictions, labels: Labels) -> Tensor:
-    """Per view, the squared slope of its logits over the image's, both less their class means.
-
-    From 0 to 1: how much of what sets an image apart from its class a view shows too. On
-    calibration data this comes close to how far views follow the image under real shifts.
-    """
-    views, labels = predictions.view_logits, labels.cpu()
-    assert views is not None
-    logits = fill_masked(predictions.logits.cpu())
-    count = predictions.class_count
-    total = logits.new_zeros(count, count).index_add(0, labels, logits)
-    image = logits - (total / labels.bincount(minlength=count).clamp_min(1)[:, None])[labels]
-    image = image - image.mean(-1, keepdim=True)
-    # Nothing has to be taken off the views: what is the same in a class or a row meets sums of 0.
-    each = (fill_masked(views[:, i].cpu()) for i in range(views.shape[1]))
-    products = [(view * image).sum(dtype=torch.float64) for view in each]
-    slope = torch.stack(products) / image.square().sum(dtype=torch.float64).clamp_min(1e-12)
-    return slope.clamp(0, 1).square()

@@ -1,0 +1,105 @@
+"""Calibrators adapted to unlabelled batches, and the accuracy that is expected on these."""
+
+import copy
+import warnings
+from typing import TYPE_CHECKING, TypeVar
+
+import torch
+from torch import Tensor
+
+from rightly.calibrators.adaptation.context import BatchContext, Context, ExpectedAccuracy
+from rightly.calibrators.adaptation.learning import NoContextError, learn_context
+from rightly.calibrators.checks import bound_confidence
+from rightly.calibrators.solvers.temperature import inverse_temperature_for, scaled_softmax
+from rightly.predictions import Predictions
+from rightly.tensor_shapes import Labels, Logits, PerSample
+
+if TYPE_CHECKING:
+    from rightly.calibrators.base import Calibrated, Calibrator
+
+Adapted = TypeVar("Adapted", bound="Calibrator")
+
+
+def find_context(calibrator: "Calibrator") -> Context:
+    """What the calibrator knows about contexts, learned now if it was not before."""
+    if calibrator.calibration_rows is not None:
+        data, calibrator.calibration_rows = calibrator.calibration_rows, None
+        try:
+            with torch.no_grad():
+                learned = learn_context(data.unfitted, data.predictions, data.labels)
+            calibrator.context = learned.to(data.predictions.logits.device)
+        except NoContextError as error:
+            calibrator.no_context = str(error)
+    if calibrator.context is None:
+        reason = calibrator.no_context or "it was fitted without"
+        raise NoContextError(f"{calibrator.title} cannot be adapted: {reason}")
+    return calibrator.context
+
+
+def adapt(calibrator: Adapted, unlabelled: Predictions) -> Adapted:
+    """A copy of the calibrator at the context of this batch, whatever it was adapted to before."""
+    context, batch, _ = _look_at(calibrator, unlabelled)
+    if batch.is_clipped:
+        low, high = (float(x) for x in context.limits)
+        warnings.warn(
+            f"the context of this batch, {batch.mean_residual:.2f}, lies beyond those that "
+            f"{calibrator.title} learned from, {low:.2f} to {high:.2f}, and is clipped: its "
+            "confidence may still be off; label some of it",
+            UserWarning,
+            stacklevel=3,
+        )
+    adapted = copy.deepcopy(calibrator)
+    assert adapted.context is not None
+    adapted.context.register_buffer("value", context.value.new_tensor(batch.value))
+    return adapted
+
+
+def expected_accuracy(
+    calibrator: "Calibrator", unlabelled: Predictions, level: float
+) -> ExpectedAccuracy:
+    """How often the classifier is right on this batch, with an expected range at this level."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    context, batch, confidence = _look_at(calibrator, unlabelled)
+    if len(context.misses) < 2:
+        raise NoContextError(
+            f"{calibrator.title} has no expected range: its calibration data show one kind of "
+            "shift, and at least two are needed to leave one out; collect more views or shifts"
+        )
+    return context.expected_accuracy(confidence, batch, level)
+
+
+def adjust(
+    context: Context, answers: "Calibrated", predictions: Predictions, at: Tensor | None
+) -> "tuple[Labels, PerSample, PerSample, Logits]":
+    """All answers at a context; at 0 what came, bit for bit.
+
+    Probabilities are tempered until the predicted class has the adapted confidence.
+    """
+    classes, confidence, temperature, probabilities = answers
+    at = context.value if at is None else at
+    adapted = context.adjust(confidence, at)
+    log_p = probabilities.clamp_min(torch.finfo(probabilities.dtype).tiny).log()
+    inverse = inverse_temperature_for(log_p, adapted)
+    tempered = scaled_softmax(log_p, inverse)
+    is_unadapted = at == 0
+    return (
+        classes,
+        adapted,
+        torch.where(is_unadapted, temperature, temperature / inverse),
+        torch.where(is_unadapted, probabilities, tempered.to(probabilities.dtype)),
+    )
+
+
+def _look_at(
+    calibrator: "Calibrator", unlabelled: Predictions
+) -> tuple[Context, BatchContext, PerSample]:
+    """Unadapted confidences of a batch, and its context."""
+    context = find_context(calibrator)
+    calibrator.check(unlabelled)
+    if not len(unlabelled):
+        raise ValueError("unlabelled must hold at least one prediction, got none")
+    with torch.no_grad():
+        confidence = bound_confidence(calibrator.compute_confidence(unlabelled), unlabelled)
+        classes = calibrator.compute_classes(unlabelled)
+        return context, context.measure(confidence, classes), confidence

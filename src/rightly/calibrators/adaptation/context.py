@@ -1,0 +1,110 @@
+"""The context of a batch: how far its scores lie from where those of the calibration data lie.
+
+A sample's score s is the log-odds of its confidence. Its residual r is s less a reference of the
+class that is predicted; the context of a batch is the mean residual, clipped to what was learned
+from and shrunk by how much of it may be chance. At context C the score becomes
+
+    s + (w_0 + w_1 s) C
+
+which is s itself at C = 0 and increases in s for every C that clipping allows, so that adapting
+changes neither the predicted class nor the ranking within a batch.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from rightly.calibrators.evidence import MAX_LOG_ODDS
+from rightly.calibrators.stored_tensors import Stored
+from rightly.tensor_shapes import Labels, PerSample
+
+
+class ExpectedAccuracy(NamedTuple):
+    """How often a classifier is right on data without labels, and an expected range."""
+
+    value: float
+    low: float
+    high: float
+
+
+class BatchContext(NamedTuple):
+    """The context of a batch, and what it was before it was clipped and shrunk."""
+
+    value: float
+    mean_residual: float
+    samples: int
+    is_clipped: bool
+
+
+class Context(nn.Module):
+    """What a calibrator learned about contexts, and the one that it is adapted to: 0 for none."""
+
+    stores = {
+        "reference": Stored("c"),
+        "weights": Stored("2", low=0),
+        "limits": Stored("2"),
+        "noise": Stored(low=0),
+        "misses": Stored("k"),
+        "value": Stored(),
+    }
+
+    reference: Tensor  # (c,): the score from which residuals of a predicted class are counted
+    weights: Tensor  # (2,): of the context in the level, and in the slope over the score
+    limits: Tensor  # (2,): the contexts that it may be adapted to
+    noise: Tensor  # samples' worth by which the context of a batch is shrunk
+    misses: Tensor  # (k,): expected less true accuracy of each kind of shift, when left out
+    value: Tensor  # the context that it is adapted to
+
+    @classmethod
+    def of(cls, **values: Tensor) -> "Context":
+        context = cls()
+        for name, value in (*values.items(), ("value", torch.zeros(()))):
+            context.register_buffer(name, value.detach().double().clone())
+        return context
+
+    @property
+    def is_adapted(self) -> bool:
+        return bool(self.value != 0)
+
+    def residuals(self, confidence: PerSample, classes: Labels) -> PerSample:
+        """What each sample adds to the context of its batch."""
+        return score(confidence) - self.reference[classes]
+
+    def measure(self, confidence: PerSample, classes: Labels) -> BatchContext:
+        """The context of a batch, by its unadapted confidences."""
+        residuals = self.residuals(confidence, classes)
+        return self.shrink(float(residuals.mean()), len(residuals))
+
+    def shrink(self, mean_residual: float, count: int) -> BatchContext:
+        """The context of so many samples with this mean residual."""
+        low, high = self.limits.tolist()
+        clipped = min(max(mean_residual, low), high)
+        value = clipped * count / (count + float(self.noise))
+        return BatchContext(value, mean_residual, count, clipped != mean_residual)
+
+    def adjust(self, confidence: PerSample, context: Tensor | None = None) -> PerSample:
+        """Confidence at a context, by default its own; at 0 what came, bit for bit."""
+        at = self.value if context is None else context
+        s = score(confidence)
+        adjusted = (s + (self.weights[0] + self.weights[1] * s) * at).sigmoid()
+        return torch.where(at == 0, confidence.double(), adjusted)
+
+    def expected_accuracy(
+        self, confidence: PerSample, batch: BatchContext, level: float
+    ) -> ExpectedAccuracy:
+        """Mean adapted confidence, and how far sampling and unknown kinds of shift may move it."""
+        from scipy.stats import t
+
+        adapted = self.adjust(confidence, self.value.new_tensor(batch.value))
+        value, kinds = float(adapted.mean()), len(self.misses)
+        sampling = float((adapted * (1 - adapted)).mean()) / len(adapted)
+        missed = float(self.misses.square().mean()) * (1 + 1 / kinds)
+        width = float(t.ppf((1 + level) / 2, kinds - 1)) * math.sqrt(sampling + missed)
+        return ExpectedAccuracy(value, max(0.0, value - width), min(1.0, value + width))
+
+
+def score(confidence: PerSample) -> PerSample:
+    """Log-odds of a confidence, bounded."""
+    return torch.logit(confidence.double(), eps=1e-12).clamp(-MAX_LOG_ODDS, MAX_LOG_ODDS)

@@ -1,0 +1,205 @@
+"""Learning what contexts mean, from scores that are cross-fitted by image.
+
+Confidence under a shift is too high by an amount that grows as the scores of the batch fall: two
+weights of that (see `context`) and the reference point are fitted by logistic regression over
+pseudo-batches with known labels. Leaving out one kind of shift at a time tells how far the expected
+accuracy of a kind that was never seen may be off.
+"""
+
+import copy
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from rightly.calibrators.adaptation.context import Context, score
+from rightly.calibrators.adaptation.pseudo_batches import (
+    PseudoBatch,
+    ScoredRows,
+    make_pseudo_batches,
+)
+from rightly.calibrators.pseudo_shift import pseudo_shifted
+from rightly.calibrators.solvers.execution import single_threaded
+from rightly.calibrators.solvers.optimise import split_rows
+from rightly.predictions import Predictions
+from rightly.tensor_shapes import Labels
+
+if TYPE_CHECKING:
+    from rightly.calibrators.base import Calibrator
+
+CLASS_SHARE = 0.5  # of the class mean in the reference; the rest is the mean of all
+CLASS_PRIOR = 20.0  # samples' worth by which a class mean is shrunk to the mean of all
+LEAST, LEAST_OF_EACH = 60, 10  # images to learn from; right and wrong ones among them
+REACH_OF_VIEWS = 3.0  # contexts allowed, in units of the lowest one that was learned from
+REACH_OF_SHIFTS = 1.5  # the same where real shifts were learned from
+STEEPEST = 0.9  # share of the slope over the score that a context may take away
+
+
+class NoContextError(ValueError):
+    """A calibrator learned nothing about contexts, so that it cannot be adapted."""
+
+
+class Weights(NamedTuple):
+    """Of the context in level and slope; and the mean residual that counts as no context."""
+
+    level: float
+    slope: float
+    origin: float
+
+
+def learn_context(calibrator: "Calibrator", predictions: Predictions, labels: Labels) -> Context:
+    """The context of a method's scores; `calibrator` is not fitted, and stays so."""
+    groups = cross_fit_scores(calibrator, predictions, labels)
+    unshifted = groups.pop("")
+    if not groups:
+        lacking = "features of views" if "features" in calibrator.needs else "views"
+        raise NoContextError(
+            f"the calibration data have no shifted rows, and no {lacking} to stand for them: "
+            "collect with shifts=rightly.transforms.shifts.STANDARD_SHIFTS"
+        )
+    class_count = predictions.class_count
+    batches = make_pseudo_batches(unshifted, groups, class_count)
+    reference = _find_reference(unshifted, class_count)
+    means = {id(batch): _mean_residual(batch, reference) for batch in batches}
+    has_shifts = bool(predictions.shift_kinds().any())
+    reach = REACH_OF_SHIFTS if has_shifts else REACH_OF_VIEWS
+    values = np.array(list(means.values()))
+    low, high = reach * min(float(values.min()), 0.0), float(values.max())
+    # Views in the place of images tell how the level moves with the context, but not the slope.
+    steepest = STEEPEST / max(high - low, 1e-6) if has_shifts and len(groups) > 1 else 0.0
+
+    def fit(chosen: Sequence[PseudoBatch]) -> Weights:
+        return _fit_weights(chosen, [means[id(batch)] for batch in chosen], steepest)
+
+    with single_threaded():
+        weights = fit(batches)
+        misses = []
+        for kind in groups if len(groups) > 1 else ():
+            without = fit([batch for batch in batches if batch.kind != kind])
+            (held_out,) = (batch for batch in batches if batch.kind == kind and batch.is_pure)
+            adapted = _adapt(held_out.rows.score, means[id(held_out)], without)
+            misses.append(float(expit(adapted).mean() - held_out.rows.correct.mean()))
+    spread = float(np.mean((values - weights.origin) ** 2))
+    noise = float((unshifted.score - reference[unshifted.predicted]).var()) / max(spread, 1e-6)
+    return Context.of(
+        reference=torch.from_numpy(reference + weights.origin),
+        weights=torch.tensor([weights.level, weights.slope]),
+        limits=torch.tensor([low, high]) - weights.origin,
+        noise=torch.tensor(noise),
+        misses=torch.tensor(misses),
+    )
+
+
+def cross_fit_scores(
+    calibrator: "Calibrator", predictions: Predictions, labels: Labels
+) -> dict[str, ScoredRows]:
+    """Scores of unshifted rows (""), of each kind of shift and of each view in an image's place.
+
+    Each half of the images gets those of a calibrator fitted on the other half.
+    """
+    correct, image = predictions.classes == labels, predictions.image_ranks()
+    unshifted = predictions.unshifted()
+    counts = [int(side[unshifted].sum()) for side in (correct, ~correct)]
+    if sum(counts) < LEAST or min(counts) < LEAST_OF_EACH:
+        raise NoContextError(
+            f"{sum(counts)} unshifted calibration images, {counts[0]} right and {counts[1]} wrong, "
+            f"are too few: at least {LEAST} are needed, {LEAST_OF_EACH} of each"
+        )
+    halves = split_rows(correct, seed=0, share=0.5, image=image)
+    parts: dict[str, list[tuple[torch.Tensor, ...]]] = {}
+    for train, held_out in (halves, halves[::-1]):
+        fitted = copy.deepcopy(calibrator)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fitted.fit(predictions[train], labels[train])
+        for kind, rows, truth, images in _list_groups(
+            predictions[held_out], labels[held_out], image[held_out], "features" in calibrator.needs
+        ):
+            confidence = fitted.compute_confidence(fitted.select_views(rows))
+            columns = (score(confidence), fitted.compute_classes(rows), truth, images)
+            parts.setdefault(kind, []).append(tuple(column.cpu() for column in columns))
+    groups = {
+        kind: ScoredRows(*(torch.cat(column).numpy() for column in zip(*both, strict=True)))
+        for kind, both in parts.items()
+    }
+    return _number_images(groups)
+
+
+def _list_groups(
+    predictions: Predictions, labels: Labels, image: Labels, needs_features: bool
+) -> list[tuple[str, Predictions, Labels, Labels]]:
+    """Rows by kind: unshifted, each kind of shift, and each view of unshifted images."""
+    kinds = predictions.shift_kinds()
+    groups = []
+    for kind in kinds.unique().tolist():
+        rows = kinds == kind
+        groups.append(
+            (f"shift {kind}" if kind else "", predictions[rows], labels[rows], image[rows])
+        )
+    if predictions.view_logits is not None and not needs_features:
+        rows = kinds == 0
+        images, truth = predictions[rows], labels[rows]
+        for view, name in enumerate(predictions.view_names):
+            groups.append((f"view {name}", pseudo_shifted(images, truth, view), truth, image[rows]))
+    return groups
+
+
+def _number_images(groups: Mapping[str, ScoredRows]) -> dict[str, ScoredRows]:
+    """The same with images numbered by the unshifted rows; rows without one are left out."""
+    known, at = np.unique(groups[""].image, return_index=True)
+    numbered = {}
+    for kind, rows in groups.items():
+        place = np.searchsorted(known, rows.image).clip(max=len(known) - 1)
+        kept = rows.take(np.flatnonzero(known[place] == rows.image))
+        image = at[np.searchsorted(known, kept.image)]
+        numbered[kind] = ScoredRows(kept.score, kept.predicted, kept.label, image)
+    return {kind: rows for kind, rows in numbered.items() if len(rows.score)}
+
+
+def _find_reference(unshifted: ScoredRows, class_count: int) -> np.ndarray:
+    """Between the mean score of all samples and that of each predicted class."""
+    mean = unshifted.score.mean()
+    count = np.bincount(unshifted.predicted, minlength=class_count)
+    total = np.bincount(unshifted.predicted, unshifted.score, class_count)
+    of_class = (total + CLASS_PRIOR * mean) / (count + CLASS_PRIOR)
+    reference: np.ndarray = CLASS_SHARE * of_class + (1 - CLASS_SHARE) * mean
+    return reference
+
+
+def _mean_residual(batch: PseudoBatch, reference: np.ndarray) -> float:
+    return float((batch.rows.score - reference[batch.rows.predicted]).mean())
+
+
+def _adapt(scores: np.ndarray, mean_residual: float, weights: Weights) -> np.ndarray:
+    level, slope, origin = weights
+    adapted: np.ndarray = scores + (level + slope * scores) * (mean_residual - origin)
+    return adapted
+
+
+def _fit_weights(
+    batches: Sequence[PseudoBatch], means: Sequence[float], steepest: float
+) -> Weights:
+    """By log loss, every batch with the same weight."""
+    s = np.concatenate([batch.rows.score for batch in batches])
+    correct = np.concatenate([batch.rows.correct for batch in batches]).astype(float)
+    sizes = [len(batch.rows.score) for batch in batches]
+    context, weight = np.repeat(means, sizes), np.repeat(1 / np.array(sizes), sizes) / len(batches)
+
+    def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
+        level, slope, origin = values
+        z = s + (level + slope * s) * (context - origin)
+        error = weight * (expit(z) - correct)
+        gradient = [
+            error @ (context - origin),
+            (error * s) @ (context - origin),
+            -error @ (level + slope * s),
+        ]
+        return float(weight @ (np.logaddexp(0, z) - correct * z)), np.array(gradient)
+
+    bounds = [(0.0, None), (0.0, steepest), (min(means), max(means))]
+    start = np.array([0.2, 0.0, float(np.clip(0.0, *bounds[2]))])
+    return Weights(*minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x.tolist())
