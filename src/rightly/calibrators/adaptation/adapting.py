@@ -26,7 +26,7 @@ def find_context(calibrator: "Calibrator") -> Context:
         data, calibrator.calibration_rows = calibrator.calibration_rows, None
         try:
             with torch.no_grad():
-                learned = learn_context(data.unfitted, data.predictions, data.labels)
+                learned = learn_context(calibrator, data.unfitted, data.predictions, data.labels)
             calibrator.context = learned.to(data.predictions.logits.device)
         except NoContextError as error:
             calibrator.no_context = str(error)

@@ -87,7 +87,8 @@ class Context(nn.Module):
     def adjust(self, confidence: PerSample, context: Tensor | None = None) -> PerSample:
         """Confidence at a context, by default its own; at 0 what came, bit for bit."""
         at = self.value if context is None else context
-        s = score(confidence)
+        # Not bounded as in residuals, where ties would change the ranking.
+        s = torch.logit(confidence.double(), eps=torch.finfo(torch.float64).eps / 2)
         adjusted = (s + (self.weights[0] + self.weights[1] * s) * at).sigmoid()
         return torch.where(at == 0, confidence.double(), adjusted)
 
@@ -106,5 +107,5 @@ class Context(nn.Module):
 
 
 def score(confidence: PerSample) -> PerSample:
-    """Log-odds of a confidence, bounded."""
+    """Log-odds of a confidence, bounded so that no sample outweighs a batch."""
     return torch.logit(confidence.double(), eps=1e-12).clamp(-MAX_LOG_ODDS, MAX_LOG_ODDS)

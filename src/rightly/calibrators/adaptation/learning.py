@@ -36,6 +36,7 @@ CLASS_PRIOR = 20.0  # samples' worth by which a class mean is shrunk to the mean
 LEAST, LEAST_OF_EACH = 60, 10  # images to learn from; right and wrong ones among them
 REACH_OF_VIEWS = 3.0  # contexts allowed, in units of the lowest one that was learned from
 REACH_OF_SHIFTS = 1.5  # the same where real shifts were learned from
+HIGHEST_LEVEL = 1.0  # weight of the context: it moves a score at most as far as it was moved
 STEEPEST = 0.9  # share of the slope over the score that a context may take away
 
 
@@ -51,12 +52,17 @@ class Weights(NamedTuple):
     origin: float
 
 
-def learn_context(calibrator: "Calibrator", predictions: Predictions, labels: Labels) -> Context:
-    """The context of a method's scores; `calibrator` is not fitted, and stays so."""
-    groups = cross_fit_scores(calibrator, predictions, labels)
+def learn_context(
+    fitted: "Calibrator", unfitted: "Calibrator", predictions: Predictions, labels: Labels
+) -> Context:
+    """What contexts mean to a fitted calibrator, of which `unfitted` is a copy."""
+    groups, level_of_halves = cross_fit_scores(unfitted, predictions, labels)
     unshifted = groups.pop("")
+    # Fits on halves may lie higher or lower than the fit on all: both are measured on the rows
+    # that they were fitted on, where each is as far too high as the other.
+    moved = _mean_score(fitted, predictions[predictions.unshifted()]) - level_of_halves
     if not groups:
-        lacking = "features of views" if "features" in calibrator.needs else "views"
+        lacking = "features of views" if "features" in unfitted.needs else "views"
         raise NoContextError(
             f"the calibration data have no shifted rows, and no {lacking} to stand for them: "
             "collect with shifts=rightly.transforms.shifts.STANDARD_SHIFTS"
@@ -86,7 +92,7 @@ def learn_context(calibrator: "Calibrator", predictions: Predictions, labels: La
     spread = float(np.mean((values - weights.origin) ** 2))
     noise = float((unshifted.score - reference[unshifted.predicted]).var()) / max(spread, 1e-6)
     return Context.of(
-        reference=torch.from_numpy(reference + weights.origin),
+        reference=torch.from_numpy(reference + weights.origin + moved),
         weights=torch.tensor([weights.level, weights.slope]),
         limits=torch.tensor([low, high]) - weights.origin,
         noise=torch.tensor(noise),
@@ -96,10 +102,11 @@ def learn_context(calibrator: "Calibrator", predictions: Predictions, labels: La
 
 def cross_fit_scores(
     calibrator: "Calibrator", predictions: Predictions, labels: Labels
-) -> dict[str, ScoredRows]:
+) -> tuple[dict[str, ScoredRows], float]:
     """Scores of unshifted rows (""), of each kind of shift and of each view in an image's place.
 
-    Each half of the images gets those of a calibrator fitted on the other half.
+    Each half of the images gets those of a calibrator fitted on the other half; the mean score of
+    unshifted rows that these were fitted on comes last.
     """
     correct, image = predictions.classes == labels, predictions.image_ranks()
     unshifted = predictions.unshifted()
@@ -111,11 +118,13 @@ def cross_fit_scores(
         )
     halves = split_rows(correct, seed=0, share=0.5, image=image)
     parts: dict[str, list[tuple[torch.Tensor, ...]]] = {}
+    levels = []
     for train, held_out in (halves, halves[::-1]):
         fitted = copy.deepcopy(calibrator)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             fitted.fit(predictions[train], labels[train])
+        levels.append(_mean_score(fitted, predictions[train][unshifted[train]]))
         for kind, rows, truth, images in _list_groups(
             predictions[held_out], labels[held_out], image[held_out], "features" in calibrator.needs
         ):
@@ -126,7 +135,12 @@ def cross_fit_scores(
         kind: ScoredRows(*(torch.cat(column).numpy() for column in zip(*both, strict=True)))
         for kind, both in parts.items()
     }
-    return _number_images(groups)
+    return _number_images(groups), sum(levels) / len(levels)
+
+
+def _mean_score(fitted: "Calibrator", predictions: Predictions) -> float:
+    confidence = fitted.compute_confidence(fitted.select_views(predictions))
+    return float(score(confidence).mean())
 
 
 def _list_groups(
@@ -200,6 +214,6 @@ def _fit_weights(
         ]
         return float(weight @ (np.logaddexp(0, z) - correct * z)), np.array(gradient)
 
-    bounds = [(0.0, None), (0.0, steepest), (min(means), max(means))]
+    bounds = [(0.0, HIGHEST_LEVEL), (0.0, steepest), (min(means), max(means))]
     start = np.array([0.2, 0.0, float(np.clip(0.0, *bounds[2]))])
     return Weights(*minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x.tolist())
