@@ -4,13 +4,14 @@ from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from rightly.calibrators.correctness_logistic.neighbours import Neighbours
 from rightly.calibrators.correctness_logistic.settings import SETTINGS
 from rightly.calibrators.evidence import class_log_probabilities, correctness_evidence
 from rightly.predictions import Predictions
 from rightly.predictions.masking import MASKED, fill_masked
-from rightly.tensor_shapes import Features, Labels, PerSample, PerSampleBool
+from rightly.tensor_shapes import Features, Labels, Logits, PerSample, PerSampleBool
 
 PSEUDO_SHIFTED = -1  # kind of the rows that show a view in the place of its image
 
@@ -53,28 +54,27 @@ class Samples:
         if neighbours is not None:
             assert predictions.features is not None
             ratio = neighbours.log_distance_ratio(predictions.features, predictions.classes, image)
-        parts = [(predictions, labels, kind, image, ratio)]
-        if predictions.view_logits is not None:
-            unshifted = predictions.unshifted()
-            shifted = pseudo_shifted(predictions[unshifted], labels[unshifted])
-            kind = torch.full_like(image[unshifted], PSEUDO_SHIFTED)
-            # Features of views are not known: what the image lies among goes for them too.
-            ratio = None if ratio is None else ratio[unshifted]
-            parts.append((shifted, labels[unshifted], kind, image[unshifted], ratio))
-        columns = [
-            [compute_columns(part, temperature, ratio) for part, _, _, _, ratio in parts],
+
+        def compute_rows(
+            part: Predictions, labels: Labels, kind: Labels, image: Labels, ratio: PerSample | None
+        ) -> tuple[Tensor, ...]:
+            columns, classes = compute_columns(part, temperature, ratio), part.classes
             # Cats taken for dogs have their mirror image in dogs taken for cats. Without dogs these
             # are missing, and what is predicted to be a cat would seem to be right too often: the
             # errors that are there stand in for those that are not.
-            [
-                torch.where(is_seen[part.classes], part.classes, labels)
-                for part, labels, *_ in parts
-            ],
-            [part.classes == labels for part, labels, *_ in parts],
-            [kind for _, _, kind, _, _ in parts],
-            [image for _, _, _, image, _ in parts],
-        ]
-        return Samples(*(torch.cat(column).cpu() for column in columns))
+            counted = torch.where(is_seen[classes], classes, labels)
+            return tuple(x.cpu() for x in (columns, counted, classes == labels, kind, image))
+
+        parts = [compute_rows(predictions, labels, kind, image, ratio)]
+        if predictions.view_logits is not None:
+            rows = predictions.unshifted()
+            unshifted, labels = take_rows(predictions, labels, rows)
+            kind = torch.full_like(labels, PSEUDO_SHIFTED)
+            # Features of views are not known: what the image lies among goes for them too.
+            ratio = None if ratio is None else ratio[rows]
+            shifted = pseudo_shifted(unshifted, labels)
+            parts.append(compute_rows(shifted, labels, kind, image[rows], ratio))
+        return Samples(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     def shift_kinds(self) -> list[int]:
         """The kinds of shift in the augmentation."""
@@ -87,6 +87,13 @@ class Samples:
         """About that many rows, in groups of as many images as there are folds."""
         every = -(-self.kind.shape[0] // most)
         return self if every == 1 else self.take(self.image // folds % every == 0)
+
+
+def take_rows(
+    predictions: Predictions, labels: Labels, rows: PerSampleBool
+) -> tuple[Predictions, Tensor]:
+    """Some of the rows, without a copy where they are all of them."""
+    return (predictions, labels) if bool(rows.all()) else (predictions[rows], labels[rows])
 
 
 def find_seen_classes(labels: Labels, class_count: int) -> Tensor:
@@ -122,15 +129,22 @@ def view_coupling(predictions: Predictions, labels: Labels) -> Tensor:
     From 0 to 1: how much of what sets an image apart from its class a view shows too. On
     calibration data this comes close to how far views follow the image under real shifts.
     """
-    views, labels = predictions.view_logits, labels.cpu()
+    views = predictions.view_logits
     assert views is not None
-    logits = fill_masked(predictions.logits.cpu())
+    logits = fill_masked(predictions.logits)
     count = predictions.class_count
-    total = logits.new_zeros(count, count).index_add(0, labels, logits)
+    total = _sum_by_class(logits, labels, count)
     image = logits - (total / labels.bincount(minlength=count).clamp_min(1)[:, None])[labels]
     image = image - image.mean(-1, keepdim=True)
     # Nothing has to be taken off the views: what is the same in a class or a row meets sums of 0.
-    each = (fill_masked(views[:, i].cpu()) for i in range(views.shape[1]))
+    each = (fill_masked(views[:, i]) for i in range(views.shape[1]))
     products = [(view * image).sum(dtype=torch.float64) for view in each]
     slope = torch.stack(products) / image.square().sum(dtype=torch.float64).clamp_min(1e-12)
     return slope.clamp(0, 1).square()
+
+
+def _sum_by_class(logits: Logits, labels: Labels, count: int) -> Tensor:
+    """Sums (c, c) of the logits of each class, in an order that repeats."""
+    if logits.is_cuda:  # where index_add has none
+        return functional.one_hot(labels, count).to(logits.dtype).T @ logits
+    return logits.new_zeros(count, count).index_add(0, labels, logits)
