@@ -154,9 +154,14 @@ class TwoStageFit:
             options.augmentation_allowance if is_augmented else options.pseudo_shift_allowance
         ) * min(1.0, (1 - accuracy) / options.full_allowance_error)
 
+        affine: Affine | None = None
+
         def fit_at(problem: TwoStageFit, weight: float) -> Affine:
+            nonlocal affine  # of the weight before, near this one's
             weights = (0.0, weight) if is_augmented else (weight, 0.0)
-            return fit_platt(score, samples.correct, problem.sample_weights(samples, *weights))
+            counted = problem.sample_weights(samples, *weights)
+            affine = fit_platt(score, samples.correct, counted, affine)
+            return affine
 
         def exceeds_allowance(weight: float) -> bool:
             confidence = fit_at(balanced, weight)(score[unshifted]).sigmoid().mean()
