@@ -195,3 +195,19 @@ def test_it_stands_beside_the_samples_own_log_odds(sample):
         "image",
         "log_distance_ratio",
     )
+
+
+@pytest.mark.parametrize(
+    ("scale", "offset", "c"), [(3.0, 0.0, 10), (30.0, 500.0, 300), (1e4, 0.0, 2)]
+)
+def test_log_odds_of_float32_are_those_of_float64(scale, offset, c):
+    g = torch.Generator().manual_seed(0)
+    logits = scale * torch.randn(500, c, generator=g) + offset
+    views = scale * torch.randn(500, 2, c, generator=g) + offset
+    single, double = (
+        correctness_evidence(Predictions(logits.to(kind), views.to(kind)), 0.7 * scale).sigmoid()
+        for kind in (torch.float32, torch.float64)
+    )
+    torch.testing.assert_close(single, double, atol=1e-6, rtol=0)
+    p = (logits.double() / (0.7 * scale)).softmax(-1).amax(-1)
+    torch.testing.assert_close(double[:, 0], p.clamp(1e-5, 1 - 1e-5), atol=1e-5, rtol=0)

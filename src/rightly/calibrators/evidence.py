@@ -10,7 +10,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from rightly.calibrators.solvers.execution import iterate_blocks, iterate_chunks
+from rightly.calibrators.solvers.execution import (
+    exp_negligible,
+    iterate_blocks,
+    iterate_chunks,
+)
 from rightly.predictions import Predictions
 from rightly.predictions.masking import fill_masked
 from rightly.registry import Registry
@@ -198,15 +202,16 @@ def image_log_odds(predictions: Predictions) -> PerSample:
 
 def _log_odds(logits: Logits, classes: Labels, temperature: float | Tensor) -> Features:
     """Log-odds of these classes, of the likeliest other class and of the likeliest of all."""
-    parts = []
+    inverse, parts = torch.as_tensor(temperature, dtype=torch.float64).reciprocal(), []
     for rows in iterate_chunks(logits):
-        z, chosen = logits[rows].double() / temperature, classes[rows, None]
-        two = z.topk(2)
-        first, second = two.values.split(1, -1)
-        other = torch.where(two.indices[:, :1] == chosen, second, first)
-        log_p = torch.cat([z.gather(-1, chosen), other, first], 1) - z.logsumexp(-1, keepdim=True)
-        # log(p / (1 - p)); kept off p = 1, which the bounds cut off anyway.
-        odds = log_p - (-torch.expm1(log_p.clamp_max(-1e-9))).log()
+        z, chosen = logits[rows], classes[rows, None]
+        # Beside the largest, which is exactly 1, so that sums in float64 lose nothing to it.
+        ratios = exp_negligible((z - z.amax(-1, keepdim=True)).mul_(inverse))
+        total = ratios.sum(-1, keepdim=True, dtype=torch.float64)
+        same = ratios.gather(-1, chosen)
+        other = ratios.scatter_(-1, chosen, 0.0).amax(-1, keepdim=True)
+        ratio = torch.cat([same, other, torch.maximum(same, other)], 1).double()
+        odds = ratio.log() - (total - ratio).log()
         parts.append(odds.clamp(-MAX_LOG_ODDS, MAX_LOG_ODDS))
     return torch.cat(parts)
 

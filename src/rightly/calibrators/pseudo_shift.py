@@ -2,10 +2,11 @@
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from rightly.predictions import Predictions
 from rightly.predictions.masking import MASKED, fill_masked
-from rightly.tensor_shapes import Labels
+from rightly.tensor_shapes import Labels, Logits
 
 
 def take_turns(predictions: Predictions) -> Labels:
@@ -43,15 +44,22 @@ def view_coupling(predictions: Predictions, labels: Labels) -> Tensor:
     From 0 to 1: how much of what sets an image apart from its class a view shows too. On
     calibration data this comes close to how far views follow the image under real shifts.
     """
-    views, labels = predictions.view_logits, labels.cpu()
+    views = predictions.view_logits
     assert views is not None
-    logits = fill_masked(predictions.logits.cpu())
+    logits = fill_masked(predictions.logits)
     count = predictions.class_count
-    total = logits.new_zeros(count, count).index_add(0, labels, logits)
+    total = _sum_by_class(logits, labels, count)
     image = logits - (total / labels.bincount(minlength=count).clamp_min(1)[:, None])[labels]
     image = image - image.mean(-1, keepdim=True)
     # Nothing has to be taken off the views: what is the same in a class or a row meets sums of 0.
-    each = (fill_masked(views[:, i].cpu()) for i in range(views.shape[1]))
+    each = (fill_masked(views[:, i]) for i in range(views.shape[1]))
     products = [(view * image).sum(dtype=torch.float64) for view in each]
     slope = torch.stack(products) / image.square().sum(dtype=torch.float64).clamp_min(1e-12)
     return slope.clamp(0, 1).square()
+
+
+def _sum_by_class(logits: Logits, labels: Labels, count: int) -> Tensor:
+    """Sums (c, c) of the logits of each class, in an order that repeats."""
+    if logits.is_cuda:  # where index_add has none
+        return functional.one_hot(labels, count).to(logits.dtype).T @ logits
+    return logits.new_zeros(count, count).index_add(0, labels, logits)

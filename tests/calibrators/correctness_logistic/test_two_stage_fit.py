@@ -36,7 +36,7 @@ def test_a_view_is_penalised_by_the_accuracy_it_costs():
 @pytest.mark.parametrize("expected_shift", [0.0, 0.25, 1.0])
 def test_weights_have_the_shares_they_are_given(expected_shift):
     samples = Samples.of(*augmented(), 1.0, None)
-    weight = make_problem(samples, expected_shift)._sample_weights(samples, 0.3, 0.2)
+    weight = make_problem(samples, expected_shift).sample_weights(samples, 0.3, 0.2)
     assert float(weight.sum()) == pytest.approx(1500)
     groups = samples.kind == 0, samples.kind == PSEUDO_SHIFTED, samples.kind > 0
     sums = torch.stack([weight[group].sum() for group in groups])
@@ -49,7 +49,7 @@ def test_weights_have_the_shares_they_are_given(expected_shift):
 def test_where_nothing_stands_for_shift_unshifted_samples_count():
     predictions, labels = draw_noisy(50)
     samples = Samples.of(Predictions(predictions.logits), labels, 1.0, None)
-    weight = make_problem(samples, expected_shift=1.0)._sample_weights(samples, 0.3, 0.2)
+    weight = make_problem(samples, expected_shift=1.0).sample_weights(samples, 0.3, 0.2)
     assert torch.equal(weight, torch.ones(50).double())
 
 

@@ -10,6 +10,7 @@ from rightly.calibrators.solvers.ridge_logistic import (
     Rows,
     fit_platt,
     fit_ridge_logistic,
+    platt_targets,
 )
 
 
@@ -38,7 +39,7 @@ def test_it_is_solved_as_by_an_independent_minimiser(rows):
     x = rows.design.numpy()
     centre = share @ x
     z = (x - centre) / np.sqrt(share @ (x - centre) ** 2)
-    one_hot, targets = np.eye(4)[rows.classes], rows.platt_targets().numpy()
+    one_hot, targets = np.eye(4)[rows.classes], platt_targets(rows.correct).numpy()
 
     def loss(p):
         t = p[0] + z @ p[1:4] + one_hot @ p[4:]
@@ -78,7 +79,7 @@ def test_a_column_that_never_changes_does_no_harm(rows):
 def test_platt_targets_count_one_more_of_each():
     correct = torch.tensor([True, True, True, False])
     rows = Rows(torch.zeros(4, 1), torch.zeros(4, dtype=torch.int64), correct, torch.ones(4))
-    np.testing.assert_allclose(rows.platt_targets(), [4 / 5, 4 / 5, 4 / 5, 1 / 3])
+    np.testing.assert_allclose(platt_targets(rows.correct), [4 / 5, 4 / 5, 4 / 5, 1 / 3])
 
 
 def test_a_score_that_ranks_the_wrong_way_gets_slope_zero():

@@ -7,11 +7,13 @@ from torch import Tensor
 
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.checks import warn_if_classes_missing
+from rightly.calibrators.correctness_logistic.held_out import select_share, select_views, shrink
 from rightly.calibrators.correctness_logistic.neighbours import Neighbours
 from rightly.calibrators.correctness_logistic.samples import (
     Samples,
     compute_columns,
     find_seen_classes,
+    take_rows,
 )
 from rightly.calibrators.correctness_logistic.settings import SETTINGS
 from rightly.calibrators.correctness_logistic.two_stage_fit import (
@@ -47,6 +49,7 @@ class CorrectnessLogistic(Calibrator):
     stores = {
         "inverse": Stored(low=POSITIVE),
         "shift_weight": Stored(low=0),
+        "used_views": Stored("v", low=0, is_integer=True),
         "bias": Stored(),
         "weights": Stored("w"),
         "offsets": Stored("c"),
@@ -58,6 +61,7 @@ class CorrectnessLogistic(Calibrator):
         "neighbour_classes": Stored("n", low=0, is_integer=True, is_optional=True),
     }
 
+    used_views: Tensor
     inverse: Tensor
     bias: Tensor
     weights: Tensor
@@ -84,12 +88,20 @@ class CorrectnessLogistic(Calibrator):
         self.needs = ("features",) if neighbours else ()
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
-        rows, device = predictions.unshifted(), labels.device
-        unshifted, unshifted_labels = predictions[rows], labels[rows]
+        device = labels.device
+        unshifted, unshifted_labels = take_rows(predictions, labels, predictions.unshifted())
         if not self.expected_shift:
             predictions, labels = unshifted, unshifted_labels  # nothing else is to count
         self._warn_of_missing_classes(predictions, labels)
         inverse = nll_inverse_temperature(unshifted.logits, unshifted_labels)
+        with single_threaded():
+            used = select_views(unshifted, unshifted_labels, 1 / inverse)
+        if len(used) < len(unshifted.view_names):
+            names = [unshifted.view_names[view] for view in used]
+            unshifted, predictions = (
+                part.with_views(names) if names else part.without_views()
+                for part in (unshifted, predictions)
+            )
         neighbours = self._select_neighbours(predictions, labels)
         samples = Samples.of(predictions, labels, 1 / inverse, neighbours)
         features = RandomFeatures.draw(samples.columns[samples.kind == 0])
@@ -100,9 +112,11 @@ class CorrectnessLogistic(Calibrator):
         random_features = len(samples.shift_kinds()) >= SETTINGS.min_kinds
         with single_threaded():
             shift_weight = problem.select_shift_weight(samples)
-            solution = problem.fit(samples, shift_weight, random_features)
+            share = select_share(problem, samples, shift_weight)
+            solution = shrink(problem.fit(samples, shift_weight, random_features), share)
         kept = slice(None) if random_features else slice(0)
         self.store(
+            used_views=torch.tensor(used, dtype=torch.int64, device=device),
             inverse=torch.tensor(inverse, dtype=torch.float64, device=device),
             shift_weight=torch.tensor(shift_weight, dtype=torch.float64, device=device),
             bias=solution.bias.to(device),
@@ -134,6 +148,7 @@ class CorrectnessLogistic(Calibrator):
         return Neighbours.of(predictions.features[rows], labels[rows], image)
 
     def compute_confidence(self, predictions: Predictions) -> PerSample:
+        predictions = self._take_views(predictions)
         temperature, width = self.inverse.reciprocal(), self.feature_weights.shape[0]
         ratio = None
         if self.neighbours:
@@ -142,15 +157,21 @@ class CorrectnessLogistic(Calibrator):
             ratio = neighbours.log_distance_ratio(predictions.features, predictions.classes)
         if width:
             columns = compute_columns(predictions, temperature, ratio)
-            if columns.shape[1] != width:  # fitted without views, it can make nothing of them
-                bare = Predictions.unchecked(predictions.logits)
-                columns = compute_columns(bare, temperature, ratio)
             features = RandomFeatures(
                 self.centre, self.scale, self.feature_weights, self.feature_biases
             )
             design = features.append_to(columns)
         else:
             design = correctness_evidence(predictions, temperature, ratio)
-            design = design[:, : self.weights.shape[0]]  # fitted without views: none of these
         solution = Solution(self.bias, self.weights, self.offsets)
         return solution.logits(design, predictions.classes).sigmoid()
+
+    def _take_views(self, predictions: Predictions) -> Predictions:
+        """The predictions with the views that have a weight."""
+        views, used = predictions.view_logits, self.used_views
+        if views is None or used.shape[0] == views.shape[1]:
+            return predictions
+        taken = views[:, used] if used.shape[0] else None
+        return Predictions.unchecked(
+            predictions.logits, features=predictions.features, view_logits=taken
+        )

@@ -53,29 +53,27 @@ class Samples:
         if neighbours is not None:
             assert predictions.features is not None
             ratio = neighbours.log_distance_ratio(predictions.features, predictions.classes, image)
-        parts = [(predictions, labels, kind, image, ratio)]
-        if predictions.view_logits is not None:
-            unshifted = predictions.unshifted()
-            images = predictions[unshifted]
-            shifted = pseudo_shifted(images, labels[unshifted], take_turns(images))
-            kind = torch.full_like(image[unshifted], PSEUDO_SHIFTED)
-            # Features of views are not known: what the image lies among goes for them too.
-            ratio = None if ratio is None else ratio[unshifted]
-            parts.append((shifted, labels[unshifted], kind, image[unshifted], ratio))
-        columns = [
-            [compute_columns(part, temperature, ratio) for part, _, _, _, ratio in parts],
+
+        def compute_rows(
+            part: Predictions, labels: Labels, kind: Labels, image: Labels, ratio: PerSample | None
+        ) -> tuple[Tensor, ...]:
+            columns, classes = compute_columns(part, temperature, ratio), part.classes
             # Cats taken for dogs have their mirror image in dogs taken for cats. Without dogs these
             # are missing, and what is predicted to be a cat would seem to be right too often: the
             # errors that are there stand in for those that are not.
-            [
-                torch.where(is_seen[part.classes], part.classes, labels)
-                for part, labels, *_ in parts
-            ],
-            [part.classes == labels for part, labels, *_ in parts],
-            [kind for _, _, kind, _, _ in parts],
-            [image for _, _, _, image, _ in parts],
-        ]
-        return Samples(*(torch.cat(column).cpu() for column in columns))
+            counted = torch.where(is_seen[classes], classes, labels)
+            return tuple(x.cpu() for x in (columns, counted, classes == labels, kind, image))
+
+        parts = [compute_rows(predictions, labels, kind, image, ratio)]
+        if predictions.view_logits is not None:
+            rows = predictions.unshifted()
+            unshifted, labels = take_rows(predictions, labels, rows)
+            kind = torch.full_like(labels, PSEUDO_SHIFTED)
+            # Features of views are not known: what the image lies among goes for them too.
+            ratio = None if ratio is None else ratio[rows]
+            shifted = pseudo_shifted(unshifted, labels, take_turns(unshifted))
+            parts.append(compute_rows(shifted, labels, kind, image[rows], ratio))
+        return Samples(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     def shift_kinds(self) -> list[int]:
         """The kinds of shift in the augmentation."""
@@ -88,6 +86,13 @@ class Samples:
         """About that many rows, in groups of as many images as there are folds."""
         every = -(-self.kind.shape[0] // most)
         return self if every == 1 else self.take(self.image // folds % every == 0)
+
+
+def take_rows(
+    predictions: Predictions, labels: Labels, rows: PerSampleBool
+) -> tuple[Predictions, Tensor]:
+    """Some of the rows, without a copy where they are all of them."""
+    return (predictions, labels) if bool(rows.all()) else (predictions[rows], labels[rows])
 
 
 def find_seen_classes(labels: Labels, class_count: int) -> Tensor:

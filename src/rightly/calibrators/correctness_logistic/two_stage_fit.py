@@ -103,6 +103,20 @@ class TwoStageFit:
         score = solution.logits(design, samples.classes)
         return solution.rescale(self._fit_platt(samples, score))
 
+    def fit_linear(self, samples: Samples, shift_weight: float) -> Solution:
+        """Both stages without random features, which take a small part of the time."""
+        return self.fit(samples, shift_weight, random_features=False)
+
+    def fit_ranking(self, samples: Samples, shift_weight: float) -> Solution:
+        """The first stage without random features, at the level of unshifted samples."""
+        design = self.design_matrix(samples.columns, random_features=False)
+        solution = self._fit_ridge_logistic(samples, design, shift_weight)
+        score = solution.logits(design, samples.classes)
+        return solution.rescale(fit_platt(score, samples.correct, (samples.kind == 0).double()))
+
+    def with_shift_at_most(self, expected_shift: float) -> "TwoStageFit":
+        return replace(self, expected_shift=min(expected_shift, self.expected_shift))
+
     def design_matrix(self, columns: Features, random_features: bool) -> Tensor:
         """All columns and their random features, or the evidence of correctness alone."""
         if random_features:
@@ -114,7 +128,7 @@ class TwoStageFit:
     ) -> Solution:
         options = self.settings
         shift_weight = min(shift_weight, options.weight_per_kind * len(samples.shift_kinds()))
-        weight = self._sample_weights(samples, options.pseudo_shift_weight, shift_weight)
+        weight = self.sample_weights(samples, options.pseudo_shift_weight, shift_weight)
         used = weight > 0
         rows = Rows(design[used], samples.classes[used], samples.correct[used], weight[used])
         n = int((samples.kind == 0).sum())
@@ -140,9 +154,14 @@ class TwoStageFit:
             options.augmentation_allowance if is_augmented else options.pseudo_shift_allowance
         ) * min(1.0, (1 - accuracy) / options.full_allowance_error)
 
+        affine: Affine | None = None
+
         def fit_at(problem: TwoStageFit, weight: float) -> Affine:
+            nonlocal affine  # of the weight before, near this one's
             weights = (0.0, weight) if is_augmented else (weight, 0.0)
-            return fit_platt(score, samples.correct, problem._sample_weights(samples, *weights))
+            counted = problem.sample_weights(samples, *weights)
+            affine = fit_platt(score, samples.correct, counted, affine)
+            return affine
 
         def exceeds_allowance(weight: float) -> bool:
             confidence = fit_at(balanced, weight)(score[unshifted]).sigmoid().mean()
@@ -154,7 +173,7 @@ class TwoStageFit:
             low, high = (low, middle) if exceeds_allowance(middle) else (middle, high)
         return fit_at(self, high)
 
-    def _sample_weights(
+    def sample_weights(
         self, samples: Samples, pseudo_shift_weight: float, shift_weight: float
     ) -> PerSample:
         """Weights that sum to the number of unshifted samples.

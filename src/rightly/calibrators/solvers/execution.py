@@ -1,4 +1,4 @@
-"""How solvers run: on slices that stay in a cache, on one thread where results must repeat."""
+"""How solvers run: on slices that fit the device, on one thread where results must repeat."""
 
 import math
 from collections.abc import Iterator
@@ -11,16 +11,17 @@ from torch import Tensor
 from rightly.tensor_shapes import Features, Logits
 
 CHUNK = 2**19  # entries worked on at a time: two megabytes stay in a processor's cache
+GPU_CHUNK = 2**27  # fills a GPU; half a gigabyte, of which a few copies are held
 BLOCK = 1024  # samples that are compared with all others at a time
 NEGLIGIBLE = 1e-18  # beside a sum of at least 1; anything smaller would turn into slow subnormals
 
 
 def iterate_chunks(logits: Logits) -> Iterator[slice]:
-    """Slices of rows small enough to stay in cache; all rows at once in a graph being traced."""
+    """Slices of rows that fit a cache or fill a GPU; all rows at once in a graph being traced."""
     if torch.compiler.is_exporting():
         return iter([slice(None)])
     n, c = logits.shape
-    rows = max(1, CHUNK // c)
+    rows = max(1, (GPU_CHUNK if logits.is_cuda else CHUNK) // c)
     return (slice(start, min(start + rows, n)) for start in range(0, n, rows))
 
 

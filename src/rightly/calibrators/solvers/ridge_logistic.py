@@ -11,8 +11,7 @@ from rightly.tensor_shapes import Features, Labels, PerSample, PerSampleBool
 
 STEPS = 50
 PRECISION = 1e-10  # Newton's method stops when a step lowers the loss by less than this share
-FIXED = 1e9  # a ridge penalty that leaves a class offset at 0
-FREE = 1e-9  # and one that leaves the bias free but the Hessian invertible
+FREE = 1e-9  # a ridge penalty that leaves the bias free but the Hessian invertible
 
 
 @dataclass(frozen=True)
@@ -24,14 +23,15 @@ class Rows:
     correct: PerSampleBool
     weight: PerSample
 
-    def platt_targets(self) -> PerSample:
-        """(n+ + 1) / (n+ + 2) where right, 1 / (n- + 2) where wrong (Platt, 1999).
 
-        This keeps the solution finite where the columns separate right from wrong.
-        """
-        right = self.correct.double().sum()
-        wrong = self.correct.shape[0] - right
-        return torch.where(self.correct, (right + 1) / (right + 2), 1 / (wrong + 2))
+def platt_targets(correct: PerSampleBool) -> PerSample:
+    """(n+ + 1) / (n+ + 2) where right, 1 / (n- + 2) where wrong (Platt, 1999).
+
+    This keeps the solution finite where the columns separate right from wrong.
+    """
+    right = correct.double().sum()
+    wrong = correct.shape[0] - right
+    return torch.where(correct, (right + 1) / (right + 2), 1 / (wrong + 2))
 
 
 class Affine(NamedTuple):
@@ -75,33 +75,69 @@ def fit_ridge_logistic(
     return Solution(standardised.bias - centre @ weights, weights, standardised.offsets)
 
 
-def fit_platt(score: PerSample, correct: PerSampleBool, weight: PerSample) -> Affine:
+def fit_platt(
+    score: PerSample, correct: PerSampleBool, weight: PerSample, start: Affine | None = None
+) -> Affine:
     """Slope and bias, both free, that turn scores into log-odds of being right (Platt, 1999).
 
     Where the slope would be negative, or all scores are equal, it is 0, and the bias that of the
-    mean target.
+    mean target. A start near the solution saves steps.
     """
     # A ridge penalty shares weight between columns that say the same, which is what lasts under
     # shift, but it also flattens the whole. And what ranks samples need not be learned from the
     # same mix of samples as how often they are right.
-    used = weight > 0
-    score, correct, weight = score[used], correct[used], weight[used]
+    if not bool((weight > 0).all()):
+        used = weight > 0
+        score, correct, weight = score[used], correct[used], weight[used]
     centre = (weight @ score) / weight.sum()
-    column = (score - centre)[:, None]
-    free = torch.zeros(1, dtype=score.dtype, device=score.device)
-    # One class with an immovable offset: a bias and one column are all that is left.
-    rows = Rows(column, torch.zeros_like(correct, dtype=torch.int64), correct, weight)
-    level = Affine(
-        torch.zeros_like(centre),
-        torch.logit((weight @ rows.platt_targets()) / weight.sum()),
-    )
-    if not bool(column.any()):  # one score, as of one sample, has no slope to be solved for
-        return level
-    solution = _solve_newton(column, rows, free, FIXED, 1)
-    slope = solution.weights[0]
-    if not bool(slope > 0):
-        return level
-    return Affine(slope, solution.bias - slope * centre)
+    x = score - centre
+    targets = platt_targets(correct)
+    level = torch.logit((weight @ targets) / weight.sum())
+    if not bool(x.any()):  # one score, as of one sample, has no slope to be solved for
+        return Affine(torch.zeros_like(centre), level)
+    slope, bias = (0.0, 0.0) if start is None else (start.slope, start(centre))
+    found = _solve_platt(x, targets, weight, float(slope), float(bias))
+    if not found[0] > 0:
+        return Affine(torch.zeros_like(centre), level)
+    slope, bias = (torch.tensor(one, dtype=score.dtype, device=score.device) for one in found)
+    return Affine(slope, bias - slope * centre)
+
+
+def _solve_platt(
+    x: PerSample, targets: PerSample, weight: PerSample, slope: float, bias: float
+) -> tuple[float, float]:
+    """Newton's method with halved steps in two numbers, one pass over the samples a step."""
+
+    def evaluate(slope: float, bias: float) -> list[float]:
+        """The loss, its two derivatives and three second ones."""
+        t = bias + slope * x
+        p = t.sigmoid()
+        residual, curvature = weight * (p - targets), (weight * p * (1 - p)).clamp_min_(1e-12)
+        loss = weight @ (functional.softplus(t) - targets * t)
+        curved = curvature * x
+        sums = [loss, residual @ x, residual.sum(), curved @ x, curved.sum(), curvature.sum()]
+        numbers: list[float] = torch.stack(sums).tolist()
+        return numbers
+
+    here = evaluate(slope, bias)
+    for _ in range(STEPS):
+        value, by_slope, by_bias, slopes, both, biases = here
+        determinant = slopes * biases - both * both
+        if not determinant > 0:
+            break
+        step = (
+            (biases * by_slope - both * by_bias) / determinant,
+            (slopes * by_bias - both * by_slope) / determinant,
+        )
+        length = 1.0
+        there = evaluate(slope - step[0], bias - step[1])
+        while there[0] > value and length > 1e-6:
+            length /= 2
+            there = evaluate(slope - length * step[0], bias - length * step[1])
+        slope, bias, here = slope - length * step[0], bias - length * step[1], there
+        if value - here[0] <= PRECISION * abs(value):
+            break
+    return slope, bias
 
 
 def _solve_newton(
@@ -110,36 +146,38 @@ def _solve_newton(
     """Newton's method with halved steps; the offsets' part of the Hessian is diagonal."""
     design = torch.cat([torch.ones_like(x[:, :1]), x], 1)
     penalty = torch.cat([torch.full_like(penalty[:1], FREE), penalty])
-    targets, weight, classes = rows.platt_targets(), rows.weight, rows.classes
+    targets, weight, classes = platt_targets(rows.correct), rows.weight, rows.classes
     beta = torch.zeros_like(penalty)
     offsets = torch.zeros(class_count, dtype=x.dtype, device=x.device)
 
-    def loss(beta: Tensor, offsets: Tensor) -> Tensor:
+    def evaluate(beta: Tensor, offsets: Tensor) -> tuple[Tensor, float]:
+        """Log-odds and the loss."""
         t = design @ beta + offsets[classes]
         fit = weight @ (functional.softplus(t) - targets * t)
-        return fit + 0.5 * (penalty @ beta.square() + class_penalty * offsets.square().sum())
+        squares = penalty @ beta.square() + class_penalty * offsets.square().sum()
+        return t, float(fit + 0.5 * squares)
 
-    value = loss(beta, offsets)
+    t, value = evaluate(beta, offsets)
     for _ in range(STEPS):
-        p = (design @ beta + offsets[classes]).sigmoid()
-        residual, curvature = weight * (p - targets), (weight * p * (1 - p)).clamp_min(1e-12)
+        p = t.sigmoid()
+        residual, curvature = weight * (p - targets), (weight * p * (1 - p)).clamp_min_(1e-12)
         slope = design.T @ residual + penalty * beta
         class_slope = offsets.new_zeros(class_count).index_add(0, classes, residual)
         class_slope = class_slope + class_penalty * offsets
         curved = design * curvature[:, None]
-        class_curvature = offsets.new_zeros(class_count).index_add(0, classes, curvature)
-        class_curvature = class_curvature + class_penalty
+        # The column of ones first: its sums are those of the curvature itself.
         cross = design.new_zeros(class_count, design.shape[1]).index_add(0, classes, curved)
+        class_curvature = cross[:, 0] + class_penalty
         scaled = cross / class_curvature[:, None]
         reduced = design.T @ curved + penalty.diag() - cross.T @ scaled
         step = torch.linalg.solve(reduced, slope - scaled.T @ class_slope)
         class_step = (class_slope - cross @ step) / class_curvature
-        length, lower = 1.0, loss(beta - step, offsets - class_step)
+        length, (t, lower) = 1.0, evaluate(beta - step, offsets - class_step)
         while lower > value and length > 1e-6:
             length /= 2
-            lower = loss(beta - length * step, offsets - length * class_step)
+            t, lower = evaluate(beta - length * step, offsets - length * class_step)
         beta, offsets = beta - length * step, offsets - length * class_step
-        if value - lower <= PRECISION * value.abs():
+        if value - lower <= PRECISION * abs(value):
             break
         value = lower
     return Solution(beta[0], beta[1:], offsets)
