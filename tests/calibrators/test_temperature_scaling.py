@@ -100,3 +100,16 @@ def test_one_temperature_under_any_loss_is_found_exactly(name, c):
     ).x
     found = np.log(fit_inverse_temperature(logits, labels, losses.LOSSES[name]))
     assert found == pytest.approx(best, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["squared_error", "balanced_correctness_aware"])
+def test_the_slope_of_other_losses_vanishes_too_in_single_precision(name):
+    predictions, labels = make(n=9000, c=30)
+    found = np.log(fit_inverse_temperature(predictions.logits, labels, losses.LOSSES[name]))
+
+    def slope(x):
+        u = torch.tensor(x, dtype=torch.float64, requires_grad=True)
+        losses.LOSSES[name](predictions.logits.double() * u.exp(), labels).backward()
+        return float(u.grad)
+
+    assert slope(found - 1e-6) < 0 < slope(found + 1e-6)

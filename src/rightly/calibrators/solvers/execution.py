@@ -11,16 +11,22 @@ from torch import Tensor
 from rightly.tensor_shapes import Features, Logits
 
 CHUNK = 2**19  # entries worked on at a time: two megabytes stay in a processor's cache
+GPU_CHUNK = 2**26  # a quarter of a gigabyte: launching kernels costs next to nothing beside it
 BLOCK = 1024  # samples that are compared with all others at a time
 NEGLIGIBLE = 1e-18  # beside a sum of at least 1; anything smaller would turn into slow subnormals
 
 
+def chunk_rows(logits: Logits) -> int:
+    """How many rows to work on at a time: they stay in cache, or fill a GPU."""
+    entries = CHUNK if logits.device.type == "cpu" else GPU_CHUNK
+    return max(1, entries // logits.shape[1])
+
+
 def iterate_chunks(logits: Logits) -> Iterator[slice]:
-    """Slices of rows small enough to stay in cache; all rows at once in a graph being traced."""
+    """Slices of `chunk_rows` rows; all rows at once in a graph being traced."""
     if torch.compiler.is_exporting():
         return iter([slice(None)])
-    n, c = logits.shape
-    rows = max(1, CHUNK // c)
+    n, rows = logits.shape[0], chunk_rows(logits)
     return (slice(start, min(start + rows, n)) for start in range(0, n, rows))
 
 
@@ -29,6 +35,11 @@ def iterate_blocks(points: Features) -> Iterator[slice]:
     if torch.compiler.is_exporting():
         return iter([slice(None)])
     return (slice(start, start + BLOCK) for start in range(0, len(points), BLOCK))
+
+
+def is_unsynchronised(x: Tensor) -> bool:
+    """Whether looking at values is impossible (in a graph) or makes a processor wait for a GPU."""
+    return torch.compiler.is_exporting() or x.device.type != "cpu"
 
 
 def exp_negligible(exponents: Tensor) -> Tensor:
