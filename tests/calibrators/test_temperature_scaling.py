@@ -7,6 +7,7 @@ from scipy.optimize import minimize_scalar
 
 import rightly
 from rightly import Predictions, losses
+from rightly.calibrators.solvers import temperature
 from rightly.calibrators.solvers.temperature import (
     fit_inverse_temperature,
     nll_inverse_temperature,
@@ -113,3 +114,14 @@ def test_the_slope_of_other_losses_vanishes_too_in_single_precision(name):
         return float(u.grad)
 
     assert slope(found - 1e-6) < 0 < slope(found + 1e-6)
+
+
+def test_a_fit_that_never_looks_at_values_inside_its_loop_finds_the_same(monkeypatch):
+    """As on a GPU, where looking means waiting."""
+    predictions, labels = make(n=9000, c=20)
+    fitted = rightly.calibrator("temperature_scaling").fit(predictions, labels)
+    expected = fitted.probabilities(predictions)
+    monkeypatch.setattr(temperature, "is_unsynchronised", lambda _: True)
+    again = rightly.calibrator("temperature_scaling").fit(predictions, labels)
+    torch.testing.assert_close(again.inverse, fitted.inverse, rtol=1e-9, atol=0)
+    torch.testing.assert_close(again.probabilities(predictions), expected)

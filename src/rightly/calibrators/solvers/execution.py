@@ -1,4 +1,4 @@
-"""How solvers run: on slices that stay in a cache, on one thread where results must repeat."""
+"""How solvers run: on slices that fit the device, on one thread where results must repeat."""
 
 import math
 from collections.abc import Iterator
@@ -11,22 +11,17 @@ from torch import Tensor
 from rightly.tensor_shapes import Features, Logits
 
 CHUNK = 2**19  # entries worked on at a time: two megabytes stay in a processor's cache
-GPU_CHUNK = 2**26  # a quarter of a gigabyte: launching kernels costs next to nothing beside it
+GPU_CHUNK = 2**27  # fills a GPU; half a gigabyte, of which a few copies are held
 BLOCK = 1024  # samples that are compared with all others at a time
 NEGLIGIBLE = 1e-18  # beside a sum of at least 1; anything smaller would turn into slow subnormals
 
 
-def chunk_rows(logits: Logits) -> int:
-    """How many rows to work on at a time: they stay in cache, or fill a GPU."""
-    entries = CHUNK if logits.device.type == "cpu" else GPU_CHUNK
-    return max(1, entries // logits.shape[1])
-
-
 def iterate_chunks(logits: Logits) -> Iterator[slice]:
-    """Slices of `chunk_rows` rows; all rows at once in a graph being traced."""
+    """Slices of rows that fit a cache or fill a GPU; all rows at once in a graph being traced."""
     if torch.compiler.is_exporting():
         return iter([slice(None)])
-    n, rows = logits.shape[0], chunk_rows(logits)
+    n, c = logits.shape
+    rows = max(1, (GPU_CHUNK if logits.is_cuda else CHUNK) // c)
     return (slice(start, min(start + rows, n)) for start in range(0, n, rows))
 
 

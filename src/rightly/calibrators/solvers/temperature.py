@@ -20,6 +20,7 @@ MAX_SCALE_RATIO = 1e3  # b times the scale of logits stays within 1/1000 .. 1000
 OCTAVES = 6  # a loss other than cross-entropy is searched this far around cross-entropy's b
 SUBSAMPLE = 4096  # samples that place the first guess within a percent or two
 WIDER = 6  # times that the surroundings of a first guess are widened
+SMALL_MOVE = 3e-5  # relative: the error left after such a step of Newton's method is 1e-9
 ONE_STEP = 2.0**-22  # of float32, and a little: what raises a number to the next larger one
 NEGLIGIBLE_GAP = 1e3  # over b: what lies below adds nothing, but the square of a masked gap would
 
@@ -102,7 +103,9 @@ def compute_moments(logits: Logits, inverse: float) -> Moments:
     for rows in iterate_chunks(logits):
         z = logits[rows]
         gaps = (z - z.amax(-1, keepdim=True)).clamp_min_(-NEGLIGIBLE_GAP / inverse)
-        e = exp_negligible(gaps * inverse)
+        e = gaps * inverse
+        # Subnormal numbers slow down a processor, not a GPU.
+        e = e.exp_() if is_unsynchronised(e) else exp_negligible(e)
         total = e.sum(-1).double()
         e *= gaps
         first = e.sum(-1).double() / total
@@ -172,32 +175,27 @@ def nll_inverse_temperature(logits: Logits, labels: Labels) -> float:
     over all of them suffice.
     """
     # The scale of logits: how far the largest stands above its row's mean, on average.
-    scale = float((logits.amax(-1) - fill_masked(logits).mean(-1)).double().mean())
+    largest = logits.amax(-1)
+    true_gap = logits.gather(-1, labels[:, None]).squeeze(-1) - largest
+    scale, true_mean = _average(largest - fill_masked(logits).mean(-1), true_gap)
     if scale == 0:
         return 1.0  # every row is constant: no temperature changes anything
     lowest, highest = 1 / (MAX_SCALE_RATIO * scale), MAX_SCALE_RATIO / scale
     start = 1.0 / scale
     if len(logits) >= 2 * SUBSAMPLE:
         start = approximate_inverse_temperature(logits, labels)
-    return _solve_newton(logits, labels, start, lowest, highest)
+    return _solve_newton(logits, true_mean, start, lowest, highest)
 
 
 def _solve_newton(
-    logits: Logits, labels: Labels, start: float, lowest: float, highest: float
+    logits: Logits, true_mean: float, start: float, lowest: float, highest: float
 ) -> float:
     """Root of the slope of cross-entropy in b, kept inside a shrinking bracket."""
-    true_gap = float(
-        (logits.gather(-1, labels[:, None]).squeeze(-1) - logits.amax(-1))
-        .double()
-        .cpu()
-        .numpy()
-        .mean()
-    )
     b, low, high = min(max(start, lowest), highest), lowest, highest
     for _ in range(200):
         at_b = compute_moments(logits, b)
-        slope = float(at_b.mean.cpu().numpy().mean()) - true_gap
-        curvature = float(at_b.variance.cpu().numpy().mean())
+        mean, curvature = _average(at_b.mean, at_b.variance)
+        slope = mean - true_mean
         low, high = (b, high) if slope < 0 else (low, b)
         newton = b - slope / curvature if curvature > 0 else low
         inside = low < newton < high
@@ -205,6 +203,13 @@ def _solve_newton(
         move = abs(following - b) / b
         b = following
         # Newton's error after a step is about the square of the step.
-        if inside and move < 1e-6 or high / low < 1 + 1e-12:
+        if inside and move < SMALL_MOVE or high / low < 1 + 1e-12:
             break
     return b
+
+
+def _average(*columns: PerSample) -> list[float]:
+    """Means that do not depend on the number of threads; a GPU is waited for once for all."""
+    if is_unsynchronised(columns[0]):
+        return torch.stack([column.double().mean() for column in columns]).tolist()
+    return [float(column.double().numpy().mean()) for column in columns]
