@@ -39,7 +39,7 @@ docs: .venv/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: .venv/ready
-	$(BIN)/python -m benchmarks.speed.fitting
+	$(BIN)/python -m benchmarks.speed.costs
 
 # torch comes first and pinned: see constraints.txt.
 .venv/ready: pyproject.toml constraints.txt

@@ -10,7 +10,6 @@ machine may be shared. Extra memory is the peak above what was in use before the
 
 import argparse
 import resource
-import statistics
 import threading
 import time
 from pathlib import Path
@@ -18,31 +17,29 @@ from pathlib import Path
 import torch
 
 import rightly
+from benchmarks.speed.timing import time_unit
 
 TARGETS = {"temperature_scaling": 5, "ca_views": 25, "multi_isotonic": 40}
 
 
-def build_predictions(n: int, c: int, m: int = 3) -> tuple[rightly.Predictions, torch.Tensor]:
+def build_predictions(
+    n: int, c: int, m: int = 3, device: str | torch.device = "cpu"
+) -> tuple[rightly.Predictions, torch.Tensor]:
     """Over-confident logits of about 75 % accuracy, with m views that disagree a little."""
-    generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(n, c, generator=generator)
-    labels = torch.randint(c, (n,), generator=generator)
-    strength = 2 + 1.5 * torch.randn(n, generator=generator)
-    logits[torch.arange(n), labels] += 2 + strength.clamp_min(0)
+    generator = torch.Generator(device).manual_seed(0)
+
+    def draw(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=generator, device=device)
+
+    logits = draw(n, c)
+    labels = torch.randint(c, (n,), generator=generator, device=device)
+    strength = 2 + 1.5 * draw(n)
+    logits[torch.arange(n, device=device), labels] += 2 + strength.clamp_min(0)
     logits *= 2.5
-    views = torch.empty(n, m, c)
+    views = torch.empty(n, m, c, device=device) if m else None
     for view in range(m):
-        views[:, view] = logits + torch.randn(n, c, generator=generator)
+        views[:, view] = logits + draw(n, c)
     return rightly.Predictions(logits, views), labels
-
-
-def time_reference(logits: torch.Tensor) -> float:
-    times = []
-    for _ in range(7):
-        start = time.perf_counter()
-        logits.softmax(-1).max(-1)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
 
 
 class PeakMemory:
@@ -87,7 +84,7 @@ def main() -> None:
     )
     print(f"{'method':36} {'reference':>10} {'fit':>9} {'ratio':>7} {'target':>7} {'extra':>8}")
     for name in options.methods.split(","):
-        reference = time_reference(predictions.logits)
+        reference = time_unit(predictions.logits)
         best, memory = float("inf"), 0
         for _ in range(3):
             with PeakMemory() as seen:

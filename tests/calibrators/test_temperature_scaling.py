@@ -7,6 +7,7 @@ from scipy.optimize import minimize_scalar
 
 import rightly
 from rightly import Predictions, losses
+from rightly.calibrators.solvers import temperature
 from rightly.calibrators.solvers.temperature import (
     fit_inverse_temperature,
     nll_inverse_temperature,
@@ -100,3 +101,27 @@ def test_one_temperature_under_any_loss_is_found_exactly(name, c):
     ).x
     found = np.log(fit_inverse_temperature(logits, labels, losses.LOSSES[name]))
     assert found == pytest.approx(best, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["squared_error", "balanced_correctness_aware"])
+def test_the_slope_of_other_losses_vanishes_too_in_single_precision(name):
+    predictions, labels = make(n=9000, c=30)
+    found = np.log(fit_inverse_temperature(predictions.logits, labels, losses.LOSSES[name]))
+
+    def slope(x):
+        u = torch.tensor(x, dtype=torch.float64, requires_grad=True)
+        losses.LOSSES[name](predictions.logits.double() * u.exp(), labels).backward()
+        return float(u.grad)
+
+    assert slope(found - 1e-6) < 0 < slope(found + 1e-6)
+
+
+def test_a_fit_that_never_looks_at_values_inside_its_loop_finds_the_same(monkeypatch):
+    """As on a GPU, where looking means waiting."""
+    predictions, labels = make(n=9000, c=20)
+    fitted = rightly.calibrator("temperature_scaling").fit(predictions, labels)
+    expected = fitted.probabilities(predictions)
+    monkeypatch.setattr(temperature, "is_unsynchronised", lambda _: True)
+    again = rightly.calibrator("temperature_scaling").fit(predictions, labels)
+    torch.testing.assert_close(again.inverse, fitted.inverse, rtol=1e-9, atol=0)
+    torch.testing.assert_close(again.probabilities(predictions), expected)

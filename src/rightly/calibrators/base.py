@@ -26,9 +26,9 @@ from rightly.calibrators.checks import (
     warn_if_one_sided,
 )
 from rightly.calibrators.row_order import sort_rows
+from rightly.calibrators.solvers.confidence_inverse import inverse_temperature_for
 from rightly.calibrators.solvers.execution import single_threaded
 from rightly.calibrators.solvers.temperature import (
-    inverse_temperature_for,
     scaled_softmax,
 )
 from rightly.calibrators.stored_tensors import Stored

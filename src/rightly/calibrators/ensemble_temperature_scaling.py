@@ -7,12 +7,12 @@ import numpy as np
 import torch
 
 from rightly.calibrators.families import VectorCalibrator
-from rightly.calibrators.solvers.execution import iterate_chunks
-from rightly.calibrators.solvers.temperature import fit_inverse_temperature
+from rightly.calibrators.solvers.execution import exp_negligible, iterate_chunks
+from rightly.calibrators.solvers.temperature import fit_inverse_temperature, top_probability
 from rightly.calibrators.stored_tensors import POSITIVE, Stored
 from rightly.losses import squared_error
 from rightly.predictions import Predictions
-from rightly.tensor_shapes import Labels, Logits
+from rightly.tensor_shapes import Labels, Logits, PerSample
 
 
 @final
@@ -27,27 +27,46 @@ class EnsembleTemperatureScaling(VectorCalibrator):
     def learn(self, predictions: Predictions, labels: Labels) -> None:
         logits = predictions.logits
         inverse = fit_inverse_temperature(logits, labels, squared_error)
-        gram, target = np.zeros((3, 3)), np.zeros(3)
+        n, c = logits.shape
+        sums = torch.zeros(5, dtype=torch.float64, device=logits.device)
         for rows in iterate_chunks(logits):
-            parts = _components(logits[rows], inverse)
-            gram += torch.einsum("anc,bnc->ab", parts, parts).cpu().numpy()
-            true = labels[rows].expand(3, -1)[..., None]
-            target += parts.gather(-1, true).sum((1, 2)).cpu().numpy()
-        weights = simplex_least_squares(gram / len(logits), target / len(logits))
+            e = _exponentials(logits[rows], inverse)
+            totals = [part.sum(-1).double() for part in e]
+            true = labels[rows, None]
+            for i, (a, b) in enumerate(((0, 0), (0, 1), (1, 1))):
+                inner = torch.linalg.vecdot(e[a], e[b]).double()
+                sums[i] += (inner / (totals[a] * totals[b])).sum()
+            for i in range(2):
+                sums[3 + i] += (e[i].gather(-1, true).squeeze(-1).double() / totals[i]).sum()
+        pp, pq, qq, p_true, q_true = (sums / n).tolist()
+        # A probability vector's product with the uniform one is 1 / c.
+        gram = np.array([[pp, pq, 1 / c], [pq, qq, 1 / c], [1 / c, 1 / c, 1 / c]])
+        weights = simplex_least_squares(gram, np.array([p_true, q_true, 1 / c]))
         self.store(
             inverse=torch.tensor(inverse, dtype=torch.float64), weights=torch.from_numpy(weights)
         )
 
     def compute_vectors(self, logits: Logits) -> Logits:
-        parts = _components(logits, self.inverse)
-        return torch.einsum("a,anc->nc", self.weights, parts)
+        tempered, plain, uniform = self.weights
+        parts = [part.double() for part in _exponentials(logits, self.inverse)]
+        for part, weight in zip(parts, (tempered, plain), strict=True):
+            part *= weight / part.sum(-1, keepdim=True)
+        return (parts[0] + parts[1]).add_(uniform / logits.shape[1])
+
+    def compute_entries(self, logits: Logits, classes: Labels) -> PerSample:
+        tempered, plain, uniform = self.weights
+        one = torch.ones(len(logits), dtype=torch.float64, device=logits.device)
+        return (
+            tempered * top_probability(logits, self.inverse * one, classes)
+            + plain * top_probability(logits, one, classes)
+            + uniform / logits.shape[1]
+        )
 
 
-def _components(logits: Logits, inverse: float | torch.Tensor) -> torch.Tensor:
-    z = logits.double()
-    return torch.stack(
-        [(z * inverse).softmax(-1), z.softmax(-1), torch.full_like(z, 1 / z.shape[1])]
-    )
+def _exponentials(logits: Logits, inverse: float | torch.Tensor) -> tuple[Logits, Logits]:
+    """exp(b gap) and exp(gap), gaps being those below the largest logit."""
+    gaps = logits - logits.amax(-1, keepdim=True)
+    return exp_negligible(gaps * inverse), exp_negligible(gaps)
 
 
 def simplex_least_squares(gram: np.ndarray, target: np.ndarray) -> np.ndarray:

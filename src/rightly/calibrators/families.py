@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from rightly.calibrators.base import Calibrated, Calibrator
+from rightly.calibrators.solvers.confidence_inverse import inverse_temperature_for
 from rightly.calibrators.solvers.execution import iterate_chunks
 from rightly.calibrators.solvers.temperature import (
-    inverse_temperature_for,
     scaled_softmax,
     top_probability,
 )
@@ -31,14 +31,15 @@ class TemperatureCalibrator(Calibrator):
     @final
     def compute_confidence(self, predictions: Predictions) -> PerSample:
         inverse = self.compute_temperature(predictions).reciprocal()
-        return top_probability(predictions.logits, inverse)
+        return top_probability(predictions.logits, inverse, predictions.classes)
 
     @final
     def compute_together(self, predictions: Predictions) -> Calibrated:
         temperature = self.compute_temperature(predictions)
         probabilities = scaled_softmax(predictions.logits, temperature.reciprocal())
-        confidence = top_probability(predictions.logits, temperature.reciprocal())
-        return Calibrated(predictions.classes, confidence, temperature, probabilities)
+        classes = predictions.classes
+        confidence = top_probability(predictions.logits, temperature.reciprocal(), classes)
+        return Calibrated(classes, confidence, temperature, probabilities)
 
 
 class PerSampleTemperatureCalibrator(TemperatureCalibrator):
@@ -75,11 +76,20 @@ class VectorCalibrator(Calibrator):
     @abstractmethod
     def compute_vectors(self, logits: Logits) -> Logits: ...
 
+    def compute_entries(self, logits: Logits, classes: Labels) -> PerSample:
+        """The entry of each row's vector for its class; override it where that is cheaper."""
+        return self.compute_vectors(logits).gather(-1, classes[:, None]).squeeze(-1)
+
     @final
     def compute_probabilities(self, predictions: Predictions) -> Logits:
         logits = predictions.logits
-        vectors = torch.cat([self.compute_vectors(logits[rows]) for rows in iterate_chunks(logits)])
-        return exclude_masked(vectors, logits) if predictions.has_masked else vectors
+        if torch.compiler.is_exporting():
+            return exclude_masked(self.compute_vectors(logits), logits)
+        vectors = torch.empty_like(logits, dtype=torch.float64)
+        for rows in iterate_chunks(logits):
+            part = self.compute_vectors(logits[rows])
+            vectors[rows] = exclude_masked(part, logits[rows]) if predictions.has_masked else part
+        return vectors
 
     @final
     def compute_classes(self, predictions: Predictions) -> Labels:
@@ -89,15 +99,14 @@ class VectorCalibrator(Calibrator):
 
     @final
     def compute_confidence(self, predictions: Predictions) -> PerSample:
-        parts = []
-        for rows in iterate_chunks(predictions.logits):
-            logits = predictions.logits[rows]
-            vectors = self.compute_vectors(logits)
-            if predictions.has_masked:
-                vectors = exclude_masked(vectors, logits)
-            leading = logits if self.keeps_class else vectors
-            parts.append(vectors.gather(-1, leading.argmax(-1, keepdim=True)).squeeze(-1))
-        return torch.cat(parts)
+        if predictions.has_masked or not self.keeps_class:
+            probabilities = self.compute_probabilities(predictions)
+            classes = predictions.classes if self.keeps_class else probabilities.argmax(-1)
+            return probabilities.gather(-1, classes[:, None]).squeeze(-1)
+        logits, classes = predictions.logits, predictions.classes
+        return torch.cat(
+            [self.compute_entries(logits[rows], classes[rows]) for rows in iterate_chunks(logits)]
+        )
 
     @final
     def compute_together(self, predictions: Predictions) -> Calibrated:

@@ -14,13 +14,14 @@ from scipy.optimize import isotonic_regression
 from torch import Tensor
 
 from rightly.calibrators.families import VectorCalibrator
-from rightly.calibrators.solvers.execution import iterate_chunks
-from rightly.calibrators.solvers.piecewise import interpolate
+from rightly.calibrators.solvers.execution import is_unsynchronised, iterate_chunks
+from rightly.calibrators.solvers.piecewise import LineTable, interpolate
 from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions import Predictions
-from rightly.tensor_shapes import Labels, Logits
+from rightly.tensor_shapes import Labels, Logits, PerSample
 
 TILT = 1e-9  # makes the map strictly increasing, so that the predicted class keeps its place
+MANY = 2**15  # values from which a table pays
 BUCKETS = 2**20  # of log-probability; so fine that few values share one with a true class
 
 
@@ -32,6 +33,7 @@ class MultiIsotonic(VectorCalibrator):
 
     xs: torch.Tensor
     ys: torch.Tensor
+    _table: LineTable | None = None  # of xs and ys, made when there are many values to map
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
         xs, ys = isotonic_map(predictions.logits, labels)
@@ -40,11 +42,30 @@ class MultiIsotonic(VectorCalibrator):
 
     def compute_vectors(self, logits: Logits) -> Logits:
         p = logits.double().softmax(-1)
-        mapped = interpolate(p, self.xs, self.ys)
-        sums = mapped.sum(-1, keepdim=True)
+        mapped, total = self._map(p)
+        return p.mul_(TILT).add_(mapped).div_((total + TILT)[:, None])
+
+    def compute_entries(self, logits: Logits, classes: Labels) -> PerSample:
+        p = logits.double().softmax(-1)
+        mapped, total = self._map(p)
+        own, value = (every.gather(1, classes[:, None]).squeeze(-1) for every in (p, mapped))
+        return (value + TILT * own) / (total + TILT)
+
+    def _map(self, p: Logits) -> tuple[Logits, PerSample]:
+        """The mapped probabilities and their sums."""
+        if is_unsynchronised(p) or p.numel() < MANY or len(self.xs) == 1:
+            mapped = interpolate(p, self.xs, self.ys)
+        else:
+            if self._table is None or self._table.xs is not self.xs:
+                self._table = LineTable(self.xs, self.ys)
+            mapped = self._table(p)
+        total = mapped.sum(-1, dtype=torch.float64)
         # Under shift a whole row can map to 0; it then keeps its own probabilities.
-        mapped = torch.where(sums > 1e-12, mapped, p) + TILT * p
-        return mapped / mapped.sum(-1, keepdim=True)
+        is_lost = total <= 1e-12
+        if is_unsynchronised(p) or is_lost.any():
+            mapped = torch.where(is_lost[:, None], p, mapped)
+            total = torch.where(is_lost, 1.0, total)
+        return mapped, total
 
 
 def isotonic_map(logits: Logits, labels: Labels) -> tuple[np.ndarray, np.ndarray]:

@@ -148,7 +148,7 @@ class Predictions:
         """Whether any class of any sample is masked; always so in a graph being traced."""
         return has_masked(self.logits)
 
-    @property
+    @cached_property
     def classes(self) -> Labels:
         """The class to which the classifier gives the largest logit, for each sample."""
         return self.logits.argmax(-1)

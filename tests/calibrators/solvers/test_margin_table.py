@@ -16,11 +16,11 @@ def draw(n, c, scale, seed):
 @pytest.mark.parametrize("c", [2, 50, 1000])
 def test_the_table_reproduces_confidence_and_its_slope(c):
     logits = draw(400, c, 3, c).float()
-    data = CalibrationData.of(logits, torch.zeros(400, dtype=torch.int64), 1 / 16, 16.0)
+    data = CalibrationData.exact(logits, torch.zeros(400, dtype=torch.int64))
     table = tabulate(logits, 1 / 16, 16.0)
     places = torch.linspace(-math.log(16), math.log(16), 400).double().requires_grad_()
     margin = table.margin(places)
-    exact = data.with_exact_margins().margins.margin(places)
+    exact = data.margins.margin(places)
     miss = (margin.sigmoid() - exact.sigmoid()).detach().abs()
     assert float(miss.max()) < 1e-3
     assert float(miss.mean()) < 2e-5

@@ -29,7 +29,7 @@ def test_a_subset_of_rows_keeps_their_scores():
     data = CalibrationData.of(predictions.logits, labels, 0.1, 10.0)
     rows = torch.tensor([5, 50, 7])
     log_inverse = torch.linspace(-1, 1, 60).double()
-    for every in (data, data.with_exact_margins()):
+    for every in (data, CalibrationData.exact(predictions.logits, labels)):
         whole, subset = every.scores(log_inverse), every.take(rows).scores(log_inverse[rows])
         assert torch.equal(subset.confidence, whole.confidence[rows])
         assert torch.equal(subset.true_log_probability, whole.true_log_probability[rows])

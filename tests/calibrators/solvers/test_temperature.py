@@ -5,9 +5,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rightly.calibrators.solvers import confidence_inverse
+from rightly.calibrators.solvers.confidence_inverse import inverse_temperature_for
 from rightly.calibrators.solvers.temperature import (
     compute_moments,
-    inverse_temperature_for,
     keep_class,
     scaled_softmax,
     top_probability,
@@ -24,6 +25,27 @@ def test_a_temperature_is_found_for_every_confidence(c):
     wanted = torch.linspace(1 / c + 1e-4, 1 - 1e-9, 500).double()
     inverse = inverse_temperature_for(logits, wanted)
     torch.testing.assert_close(top_probability(logits, inverse), wanted)
+
+
+@pytest.mark.parametrize("is_fixed", [False, True])
+@pytest.mark.parametrize("c", [2, 10, 1000])
+def test_single_precision_is_enough_for_a_millionth(c, is_fixed, monkeypatch):
+    monkeypatch.setattr(confidence_inverse, "is_unsynchronised", lambda _: is_fixed)
+    logits = draw(600, c, 4, c).float()
+    logits[:100] += 1000.0  # softmax does not see a constant
+    wanted = torch.linspace(1 / c + 1e-4, 1 - 1e-7, 600).double()
+    inverse = inverse_temperature_for(logits, wanted)
+    found = top_probability(logits.double(), inverse)
+    torch.testing.assert_close(found, wanted, atol=3e-7, rtol=0)
+    rows = scaled_softmax(logits, inverse)
+    torch.testing.assert_close(rows.amax(-1), wanted, atol=6e-7, rtol=0)
+
+
+def test_confidences_next_to_one_are_told_apart_in_single_precision():
+    logits = torch.zeros(50, 10)
+    logits[:, 0] = torch.linspace(20, 40, 50)
+    left = 1 - top_probability(logits, torch.ones(50).double())
+    assert (left[:35].diff() < 0).all()
 
 
 def test_a_confidence_below_uniform_gives_an_all_but_uniform_row():

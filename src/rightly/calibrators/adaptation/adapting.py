@@ -10,7 +10,8 @@ from torch import Tensor
 from rightly.calibrators.adaptation.context import BatchContext, Context, ExpectedAccuracy
 from rightly.calibrators.adaptation.learning import NoContextError, learn_context
 from rightly.calibrators.checks import bound_confidence
-from rightly.calibrators.solvers.temperature import inverse_temperature_for, scaled_softmax
+from rightly.calibrators.solvers.confidence_inverse import inverse_temperature_for
+from rightly.calibrators.solvers.temperature import scaled_softmax
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, Logits, PerSample
 

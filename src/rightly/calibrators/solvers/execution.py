@@ -32,6 +32,11 @@ def iterate_blocks(points: Features) -> Iterator[slice]:
     return (slice(start, start + BLOCK) for start in range(0, len(points), BLOCK))
 
 
+def is_unsynchronised(x: Tensor) -> bool:
+    """Whether looking at values is impossible (in a graph) or makes a processor wait for a GPU."""
+    return torch.compiler.is_exporting() or x.device.type != "cpu"
+
+
 def exp_negligible(exponents: Tensor) -> Tensor:
     """exp in place, with what cannot matter beside a sum of at least 1 cut off."""
     return exponents.clamp_min_(math.log(NEGLIGIBLE)).exp_()

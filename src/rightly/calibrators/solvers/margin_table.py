@@ -34,9 +34,13 @@ class TopTwo:
 
 
 def top_two(logits: Logits) -> TopTwo:
-    two = logits.topk(2)
-    # topk may name another of several equal maxima than argmax; only the values are used of it.
-    return TopTwo(two.values[:, 0], two.values[:, 1], logits.argmax(-1))
+    parts = []
+    for rows in iterate_chunks(logits):
+        z = logits[rows]
+        top, where = z.max(-1)
+        second = z.scatter(1, where[:, None], -torch.inf).amax(-1)
+        parts.append((top, second, where))
+    return TopTwo(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
 def log_sum_others(z: Tensor, leading: TopTwo, inverse: Tensor) -> tuple[Tensor, Tensor]:
@@ -44,7 +48,6 @@ def log_sum_others(z: Tensor, leading: TopTwo, inverse: Tensor) -> tuple[Tensor,
     gaps = z - leading.second[:, None]
     e = exp_negligible(gaps * inverse[:, None]).scatter_(1, leading.where[:, None], 0)
     total = e.sum(-1)
-    gaps = gaps.scatter_(1, leading.where[:, None], 0)
     return total.log(), torch.linalg.vecdot(e, gaps) / total
 
 

@@ -119,23 +119,29 @@ def minimise_lbfgs(
     and the best parameters are kept. (SciPy's, because torch's takes a second to import.)
     """
     tensors = parameters(layers)
-    for tensor in tensors:
-        tensor.requires_grad_(True)
-    best, kept, waited, iterations = float("inf"), _flatten(tensors), 0, 0
+    start = torch.cat([tensor.detach().flatten() for tensor in tensors])
+    best, kept, waited, iterations = float("inf"), start.cpu().numpy(), 0, 0
 
     def value_and_slope(point: np.ndarray) -> tuple[float, np.ndarray]:
-        _assign(tensors, point)
-        squares = torch.stack([weight.square().sum() for weight, _ in layers])
-        value = on_train(layers) + decay * squares.sum()
-        return _value(value), _flatten(torch.autograd.grad(value, tensors))
+        # One copy there and one back: on a GPU each makes the processor wait.
+        place = torch.from_numpy(point).to(start.device).requires_grad_()
+        network = _unflatten(place, layers)
+        squares = torch.stack([weight.square().sum() for weight, _ in network])
+        value = on_train(network) + decay * squares.sum()
+        (slope,) = torch.autograd.grad(value, place)
+        answer = torch.cat([value.detach()[None], slope]).cpu().numpy()
+        return float(answer[0]), answer[1:]
+
+    def compute_held_out(point: np.ndarray) -> float:
+        assert on_held is not None
+        return _value(on_held(_unflatten(torch.from_numpy(point).to(start.device), layers)))
 
     def check_held_out(point: np.ndarray) -> None:
         nonlocal best, kept, waited, iterations
         iterations += 1
         if on_held is None or iterations % CHECK_EVERY:
             return
-        _assign(tensors, point)
-        held_loss = _value(on_held(layers))
+        held_loss = compute_held_out(point)
         waited = 0 if held_loss < best - 1e-7 else waited + 1
         if held_loss < best:
             best, kept = held_loss, point.copy()
@@ -144,30 +150,27 @@ def minimise_lbfgs(
 
     result = minimize(
         value_and_slope,
-        _flatten(tensors),
+        kept,
         jac=True,
         method="L-BFGS-B",
         callback=check_held_out,
         options={"maxiter": ITERATIONS, "maxcor": 20, "ftol": 1e-8, "gtol": 1e-6},
     )
-    _assign(tensors, result.x)
-    reached = float(result.fun) if on_held is None else _value(on_held(layers))
+    reached = float(result.fun) if on_held is None else compute_held_out(result.x)
     if reached < best:
         best, kept = reached, result.x
-    _assign(tensors, kept)
-    for tensor in tensors:
-        tensor.requires_grad_(False)
+    parts = _unflatten(torch.from_numpy(kept).to(start.device), layers)
+    for tensor, part in zip(tensors, parameters(parts), strict=True):
+        tensor.copy_(part)
     return best
 
 
-def _flatten(tensors: Sequence[Tensor]) -> np.ndarray:
-    return torch.cat([tensor.detach().flatten() for tensor in tensors]).cpu().numpy()
-
-
-def _assign(tensors: Sequence[Tensor], point: np.ndarray) -> None:
-    parts = torch.from_numpy(point).split([tensor.numel() for tensor in tensors])
-    for tensor, part in zip(tensors, parts, strict=True):
-        tensor.data.copy_(part.view_as(tensor))
+def _unflatten(place: Tensor, layers: Sequence[Layer]) -> list[Layer]:
+    """Layers of the same sizes whose numbers are these, in the order of `parameters`."""
+    tensors = parameters(layers)
+    parts = place.split([tensor.numel() for tensor in tensors])
+    shaped = [part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True)]
+    return list(zip(shaped[::2], shaped[1::2], strict=True))
 
 
 def minimise_adam(

@@ -5,7 +5,7 @@ logit of its confidence, as a function of its inverse temperature (see `margin_t
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -104,17 +104,19 @@ class CalibrationData:
     @classmethod
     def of(cls, logits: Logits, labels: Labels, low: float, high: float) -> "CalibrationData":
         """Prepared for inverse temperatures from low to high."""
+        data = cls.exact(logits, labels)
+        if logits.shape[1] <= FEW_CLASSES:
+            return data
+        return replace(data, margins=tabulate(logits, low, 2 * high))  # squared_norm looks at 2 b
+
+    @classmethod
+    def exact(cls, logits: Logits, labels: Labels) -> "CalibrationData":
+        """Without a table: every look sums over all classes."""
         leading = top_two(logits)
         true = logits.gather(-1, labels[:, None]).squeeze(-1)
-        margins: Margins = ExactMargins(logits, leading)
-        if logits.shape[1] > FEW_CLASSES:
-            margins = tabulate(logits, low, 2 * high)  # squared_norm looks at twice b
-        return cls(logits, labels, leading.where == labels, (leading.top - true).double(), margins)
-
-    def with_exact_margins(self) -> "CalibrationData":
-        """The same data with sums over all classes instead of a table."""
-        exact = ExactMargins(self.logits, top_two(self.logits))
-        return CalibrationData(self.logits, self.labels, self.correct, self.below_top, exact)
+        below_top = (leading.top - true).double()
+        margins = ExactMargins(logits, leading)
+        return cls(logits, labels, leading.where == labels, below_top, margins)
 
     def take(self, rows: Tensor) -> "CalibrationData":
         """The same for a subset of the rows."""
