@@ -1,9 +1,13 @@
-"""Writing files so that nobody ever sees half of one, and nothing is replaced by mistake."""
+"""Writing files so that nobody ever sees half of one, and nothing is replaced by mistake.
 
+And what text formats cannot hold as it is: formulas in CSV, nan in JSON.
+"""
+
+import math
 import os
 import platform
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -81,3 +85,12 @@ def escape_formula(cell: Any) -> Any:
     """
     is_formula = isinstance(cell, str) and cell.startswith(FORMULAS)
     return f"'{cell}" if is_formula else cell
+
+
+def replace_nan(value: Any) -> Any:
+    """Plain values with None for each number that is not finite, which JSON does not have."""
+    if isinstance(value, Mapping):
+        return {str(key): replace_nan(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [replace_nan(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -18,7 +18,7 @@ from rightly.cli.inputs import (
     make_bootstrap,
     read_data_set,
     read_test_sets,
-    select_metrics,
+    select_given,
     select_names,
     split_names,
 )
@@ -62,7 +62,7 @@ def run(
             seeds=seeds,
             bootstrap=make_bootstrap(intervals, resamples, bootstrap_seed, reference),
             progress=progress,
-            **select_metrics(metrics),
+            **select_given(metrics=metrics),
         )
     print_skipped(comparison.skipped)
     show(OUT, render_comparison, comparison)

@@ -1,18 +1,18 @@
 """The Hub's layout: a folder with config.json, the calibrator and a model card."""
 
+import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rightly.atomic_write import write_atomically
+from rightly.atomic_write import replace_nan, write_atomically
 from rightly.calibrators import FittedCalibrator
 from rightly.deployment.card_markdown import render_card
 from rightly.deployment.metadata import CALIBRATOR_FILE, CONFIG_FILE, read_config
 from rightly.deployment.provenance import check_described
 from rightly.optional import require
-from rightly.predictions.bounded_json import encode_json
 
 CARD_FILE = "README.md"
 
@@ -21,7 +21,7 @@ def write_folder(folder: Path, calibrator: FittedCalibrator, metadata: Mapping[s
     """Writes the three files; a card that somebody edited is left alone."""
     folder.mkdir(parents=True, exist_ok=True)
     calibrator.save(folder / CALIBRATOR_FILE)
-    text = encode_json(metadata, indent=2) + "\n"
+    text = json.dumps(replace_nan(metadata), indent=2, allow_nan=False) + "\n"
     write_atomically(folder / CONFIG_FILE, lambda part: part.write_text(text, encoding="utf-8"))
     if not (folder / CARD_FILE).exists():
         card = render_card(metadata)

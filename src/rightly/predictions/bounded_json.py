@@ -1,12 +1,11 @@
 """JSON from files that anybody may have written: no deep nesting, no NaN, no doubled keys.
 
-And the values in it: what they must be, and how they are written.
+And what the values in it must be.
 """
 
 import json
 import math
 import re
-from collections.abc import Mapping
 from typing import Any
 
 MAX_NESTING = 32  # Python's parser fails at a depth that depends on the stack it happens to have
@@ -30,11 +29,6 @@ def parse_json(text: str | bytes) -> Any:
         parse_float=_parse_number,
         object_pairs_hook=_build_object,
     )
-
-
-def encode_json(value: Any, indent: int | None = None) -> str:
-    """The value as JSON text that `parse_json` reads; what is not finite is null."""
-    return json.dumps(_replace_infinite(value), indent=indent, allow_nan=False)
 
 
 def is_count(value: object, least: int = 0) -> bool:
@@ -78,11 +72,3 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) < len(pairs):
         raise ValueError("JSON must name each key once, but some are named twice")
     return values
-
-
-def _replace_infinite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _replace_infinite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_replace_infinite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import math
 import os
 from abc import ABC, abstractmethod
@@ -9,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
-from rightly.atomic_write import escape_formula, write_atomically
+from rightly.atomic_write import escape_formula, replace_nan, write_atomically
 from rightly.evaluation.results import Bootstrap
 from rightly.optional import require
-from rightly.predictions.bounded_json import encode_json, parse_json
+from rightly.predictions.bounded_json import parse_json
 from rightly.reporting import markup
 from rightly.reporting.layout import Layout
 
@@ -81,7 +82,8 @@ class ResultTable(ABC, Generic[Row]):
     def to_json(self, path: FilePath | None = None) -> str:
         """What is not available is null."""
         content = {"format": FORMAT, "version": VERSION, "kind": self.kind, **self.describe()}
-        return _write(encode_json({**content, "rows": self.to_records()}, indent=1) + "\n", path)
+        content["rows"] = self.to_records()
+        return _write(json.dumps(replace_nan(content), indent=1) + "\n", path)
 
     def to_latex(self, path: FilePath | None = None) -> str:
         r"""A tabular for LaTeX with \usepackage{booktabs}."""

@@ -1,13 +1,14 @@
 """The answers of the server, as JSON with named and typed fields."""
 
+import json
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from rightly.atomic_write import replace_nan
 from rightly.deployment.outputs import Outputs
 from rightly.deployment.runtime import ExportedModel
-from rightly.predictions.bounded_json import encode_json
 
 TOP = 5  # how many classes an answer lists
 
@@ -130,7 +131,7 @@ def summarise_model(model: ExportedModel) -> ModelSummary:
 
 def encode_card(model: ExportedModel) -> bytes:
     """The metadata of a model as JSON, in which what is not finite is null."""
-    return encode_json(model.metadata).encode()
+    return json.dumps(replace_nan(model.metadata), allow_nan=False).encode()
 
 
 def _rank_classes(probabilities: np.ndarray, best: int, model: ExportedModel) -> list[Choice]:
