@@ -118,8 +118,10 @@ class Gated(BrightestChannel):
         super().__init__()
         self.gate = threading.Event()
         self.gate.set()
+        self.entered = False  # whether somebody stands before the shut gate
 
     def predict(self, images):
+        self.entered = self.entered or not self.gate.is_set()
         assert self.gate.wait(30)
         return super().predict(images)
 

@@ -1,19 +1,26 @@
 """The server as a process: sockets, signals, the command line, a real file."""
 
+import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
+from contextlib import asynccontextmanager
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from rightly.cli import main
-from rightly.serving import open_socket
+from rightly.serving import Limits, make_app, open_socket, run_app
 from rightly.serving.server import format_address
 from tests.deployment.tiny_onnx import write_onnx
+from tests.serving.clients import Gated, run_server
 from tests.serving.fake_model import make_file
+
+FILES = {"image": make_file()}
 
 
 @pytest.fixture
@@ -21,7 +28,7 @@ def model(tmp_path):
     return write_onnx(tmp_path / "model.onnx")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_the_command_serves_and_stops_in_good_order(model, number):
     process = subprocess.Popen(
         [sys.executable, "-u", "-m", "rightly", "serve", str(model), "--port", "0"],
@@ -45,11 +52,66 @@ def test_the_command_says_in_one_line_what_is_wrong(model, capsys):
         assert main(["serve", str(model), "--port", port]) == 2
     assert main(["serve", str(model), "--port", "99999"]) == 2
     assert main(["serve", str(model), "--max-body-mb", "0"]) == 2
+    assert main(["serve", str(model), "--max-body-mb", "-1"]) == 2
+    assert main(["serve", str(model), "--timeout-s", "inf"]) == 2
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 5
     assert "cannot listen" in lines[0] and port in lines[0]
     assert "--port must be from 0 to 65535" in lines[1]
-    assert "--max-body-mb must be positive, got 0" in lines[2]
+    assert "--max-body-mb must be positive and finite, got 0" in lines[2]
+    assert "--max-body-mb must be positive and finite, got -1" in lines[3]
+    assert "--timeout-s must be positive and finite, got inf" in lines[4]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_requests_under_way_are_answered_before_the_stop(number):
+    """In this process, which the signal must neither end nor leave with other handlers."""
+    model, answers = Gated(), []
+    before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)]
+
+    def ask(url):
+        while httpx.get(f"{url}/healthz").status_code != 200:
+            pass
+        model.gate.clear()
+        asking = threading.Thread(
+            target=lambda: answers.append(httpx.post(f"{url}/predict", files=FILES, timeout=30))
+        )
+        asking.start()
+        while "rightly_queue_images 0.0" in httpx.get(f"{url}/metrics").text and not model.entered:
+            pass
+        os.kill(os.getpid(), number)
+        model.gate.set()
+        asking.join()
+
+    with open_socket("127.0.0.1", 0) as listening:
+        client = threading.Thread(target=ask, args=[format_address(listening)])
+        app = make_app(model, Limits(timeout_s=20.0))
+        client.start()
+        run_app(app, listening, 20.0)
+        client.join()
+    assert [answer.status_code for answer in answers] == [200]
+    assert before == [
+        signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    ]
+
+
+def test_an_app_that_cannot_start_is_an_error():
+    @asynccontextmanager
+    async def fail(app):
+        raise RuntimeError("no")
+        yield
+
+    with open_socket("127.0.0.1", 0) as listening, pytest.raises(OSError, match="could not start"):
+        run_app(FastAPI(lifespan=fail), listening, 1.0)
+
+
+@pytest.mark.parametrize("path", ["/docs/", "/predict/", "/model/", "//evil.example/.."])
+def test_no_answer_leads_to_the_host_that_a_request_names(path):
+    with run_server() as address, socket.create_connection(address, timeout=30) as connection:
+        head = f"GET {path} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
+        connection.sendall(head.encode())
+        answer = connection.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 404 ") and b"location" not in answer.lower()
 
 
 @pytest.mark.parametrize(

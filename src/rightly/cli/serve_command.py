@@ -1,5 +1,6 @@
 """`rightly serve`: a web page and an API."""
 
+import math
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,12 +14,10 @@ if TYPE_CHECKING:
 
 EXAMPLE = "rightly serve model.onnx --port 8080"
 OPTIONS = {
-    "the limit body_bytes": "--max-body-mb",
     "the limit pixels": "--max-pixels",
     "the limit on pixels": "--max-pixels",
     "the limit images": "--max-images",
     "the limit batch": "--max-batch",
-    "the limit wait_s": "--max-wait-ms",
     "the limit timeout_s": "--timeout-s",
     "the limit queue": "--queue",
     "the queue": "--queue",
@@ -53,6 +52,11 @@ def run(
         raise ImportError(f"serve needs more: pip install 'rightly[serve]' ({error})") from error
     from rightly.deployment.runtime import open_exported
 
+    # In the units of the options; limits know bytes and seconds.
+    if not 1e-6 <= max_body_mb < math.inf:
+        raise ValueError(f"--max-body-mb must be positive and finite, got {max_body_mb:g}")
+    if not 0 <= max_wait_ms < math.inf:
+        raise ValueError(f"--max-wait-ms must be positive and finite, or 0, got {max_wait_ms:g}")
     try:
         limits = Limits(
             body_bytes=int(max_body_mb * 1e6),

@@ -6,7 +6,6 @@ from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
@@ -57,6 +56,7 @@ def make_app(
         version=__version__,
         docs_url=None,  # FastAPI's own pages fetch scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,  # its redirects would lead to whatever host the request names
         lifespan=lifespan,
     )
     _add_api(app, service)
@@ -148,9 +148,6 @@ def _add_errors(app: FastAPI) -> None:
         message = f"{request.method} {request.url.path}: {error.detail}"
         return _make_error(error.status_code, code, message, error.headers)
 
-    def answer_invalid(request: Request, error: RequestValidationError) -> Response:
-        return _make_error(422, "invalid_request", "; ".join(str(item) for item in error.errors()))
-
     def answer_gone(request: Request, error: Exception) -> Response:
         return _make_error(GONE, "gone", "the client hung up")
 
@@ -163,7 +160,6 @@ def _add_errors(app: FastAPI) -> None:
     handlers: dict[type[Exception], Callable[..., Response]] = {
         RefusedRequest: answer_refused,
         HTTPException: answer_http,
-        RequestValidationError: answer_invalid,
         ClientGone: answer_gone,
         ClientDisconnect: answer_gone,
         Exception: answer_failed,

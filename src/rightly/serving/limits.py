@@ -1,5 +1,6 @@
 """What a request may ask for, and how it is refused."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import NoReturn
@@ -22,8 +23,9 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not (value > 0 or (field.name == "wait_s" and value == 0)):
-                raise ValueError(f"the limit {field.name} must be positive, got {value}")
+            is_enough = value > 0 or (field.name == "wait_s" and value == 0)
+            if not is_enough or not math.isfinite(value):
+                raise ValueError(f"the limit {field.name} must be positive and finite, got {value}")
         if self.pixels > PILLOW_MAX_PIXELS:
             raise ValueError(
                 f"the limit on pixels must be at most {PILLOW_MAX_PIXELS}, which Pillow itself "

@@ -4,12 +4,15 @@ import logging
 import signal
 import socket
 import threading
+from contextlib import suppress
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
-STOP = (signal.SIGINT, signal.SIGTERM)
+STOP = (signal.SIGINT, signal.SIGTERM)  # which uvicorn handles
+HANGUP = signal.SIGHUP  # when a terminal is closed: uvicorn leaves it to kill the process
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -33,7 +36,7 @@ def format_address(listening: socket.socket) -> str:
 
 
 def run_app(app: FastAPI, listening: socket.socket, timeout_s: float) -> None:
-    """Serves until SIGTERM or SIGINT; requests under way are answered first."""
+    """Serves until SIGTERM, SIGINT or SIGHUP; requests under way are answered first."""
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -43,13 +46,16 @@ def run_app(app: FastAPI, listening: socket.socket, timeout_s: float) -> None:
     )
     # It warns of every malformed form, in words that clients choose; they are answered 400.
     logging.getLogger("python_multipart").setLevel(logging.ERROR)
-    # uvicorn raises the signal again when it is done: the stop was asked for, and is no failure.
-    handlers = {}
+    server = uvicorn.Server(config)
+    handlers: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
+        # uvicorn raises these again when it is done: the stop was asked for, and is no failure.
         handlers = {number: signal.signal(number, _ignore_signal) for number in STOP}
+        if signal.getsignal(HANGUP) is not signal.SIG_IGN:  # which nohup asks for
+            handlers[HANGUP] = signal.signal(HANGUP, server.handle_exit)
     try:
-        server = uvicorn.Server(config)
-        server.run(sockets=[listening])
+        with suppress(SystemExit):  # how newer versions of uvicorn give up
+            server.run(sockets=[listening])
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
