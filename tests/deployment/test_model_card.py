@@ -76,7 +76,8 @@ def test_metadata_come_from_files_folders_and_calibrators(tmp_path):
 
 
 def test_an_exported_file_is_measured_by_its_calibrator(tmp_path):
-    path, tests = write_onnx(tmp_path / "m.onnx", class_count=4), {"mine": predictions()}
+    path = write_onnx(tmp_path / "m.onnx", width=None, class_count=4, class_names=None)
+    tests = {"mine": predictions()}
     with pytest.raises(ValueError, match="tests need calibrator="):
         make_card(path, tests)
     calibrator = fitted("temperature_scaling")

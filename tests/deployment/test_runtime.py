@@ -15,6 +15,7 @@ from rightly.deployment import open_exported
 from rightly.deployment.metadata import PROGRAM_FILE
 from rightly.deployment.onnx_tracing import silence_tracer
 from rightly.deployment.outputs import REQUIRED
+from rightly.deployment.runtime import ExportedModel
 from tests.deployment.tiny_models import NAMES, VIEWS, Small, fitted, pictures, to_tensor
 from tests.deployment.tiny_onnx import METADATA, write_onnx
 
@@ -122,7 +123,7 @@ def test_bad_batches_are_refused(tmp_path, images, message):
 
 def test_outputs_are_read_by_name_and_unknown_ones_are_ignored(tmp_path):
     names = ("from_the_future", *reversed(REQUIRED))
-    model = open_exported(write_onnx(tmp_path / "m.onnx", names))
+    model = open_exported(write_onnx(tmp_path / "m.onnx", names, threshold=None))
     outputs = model.predict(np.full((2, 8, 8, 3), (10, 200, 30), np.uint8))
     assert outputs.classes.tolist() == [1, 1] and outputs.temperature.tolist() == [2, 2]
     assert outputs.probabilities.shape == (2, 3) and outputs.accept is None
@@ -130,9 +131,100 @@ def test_outputs_are_read_by_name_and_unknown_ones_are_ignored(tmp_path):
 
 @pytest.mark.parametrize("name", REQUIRED)
 def test_a_file_without_a_required_output_is_refused(tmp_path, name):
-    path = write_onnx(tmp_path / "m.onnx", [other for other in REQUIRED if other != name])
+    path = write_onnx(
+        tmp_path / "m.onnx", [other for other in REQUIRED if other != name], threshold=None
+    )
     with pytest.raises(ValueError, match=rf"lacks \['{name}'\]: export it again"):
         open_exported(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"class_names": ["red"]}, "class_names must have 3 names, one a class, got 1"),
+        ({"class_names": ["a", "b", 3]}, "class_names must be a list of names"),
+        ({"class_names": None, "class_count": 4}, r"probabilities .*\(n, 3\), .* say .*\(n, 4\)"),
+        ({"class_count": True}, "class_count must be a number of classes"),
+        ({"preprocessing": {"size": [20_000, 20_000]}}, r"\(n, 3, 8, 8\).*\(n, 3, 20000, 20000\)"),
+        ({"preprocessing": {"size": [8.0, 8]}}, "size must be two sides in pixels"),
+        ({"preprocessing": {"size": [8]}}, "size must be two sides in pixels"),
+        ({"preprocessing": {"size": "88"}}, "size must be two sides in pixels"),
+        ({"preprocessing": {"size": [8, 8], "resize": "ab"}}, "resize must be a side in pixels"),
+        (
+            {"preprocessing": {"size": [8, 8], "mean": ["a", "b", "c"]}},
+            "mean must be three numbers",
+        ),
+        ({"preprocessing": {}}, "no size of images"),
+        ({"preprocessing": []}, "preprocessing must be a table"),
+        ({"views": ["rotation"]}, r"lacks \['view_classes', 'view_confidence'\]"),
+        ({"views": "rotation"}, "views must be a list of different names"),
+        ({"threshold": None}, r"has the outputs \['accept'\]"),
+        ({"threshold": {"value": 1.5}}, "threshold must be a table whose value"),
+        ({"threshold": {"value": "0.6"}}, "threshold must be a table whose value"),
+        ({"threshold": {"value": 0.6, "accuracy": "high"}}, "threshold must be a table whose"),
+        ({"passes": 1.5}, "passes must be at most 1"),
+        ({"passes": True}, "passes must be a number from 1 on"),
+        ({"method": None}, "method must be text"),
+        ({"classifier": {"name": ["x"]}}, "classifier must be a table of text"),
+        ({"calibration": {"samples": 3}}, "calibration must be samples, accuracy and metrics"),
+        ({"parity": {"images": -1, "kind": "real"}}, "parity must be images, kind"),
+        ({"text": "[" * 100_000}, "nested at most 32 deep"),
+        ({"text": '{"format": NaN}'}, "must hold numbers, got NaN"),
+        ({"text": '{"passes": 1e999}'}, "must hold numbers that fit"),
+        ({"text": '{"format": "a", "format": "b"}'}, "each key once"),
+        ({"sides": (9, "w")}, r"takes images of floats \(n, 3, 9, w\)"),
+        ({"name": "pixels"}, "takes pixels of floats"),
+    ],
+)
+def test_metadata_that_do_not_fit_their_graph_are_refused(tmp_path, changes, message):
+    path = write_onnx(tmp_path / "m.onnx", **changes)
+    with pytest.raises(ValueError, match=message) as refusal:
+        open_exported(path)
+    assert str(path) in str(refusal.value)
+
+
+def test_what_a_graph_leaves_open_is_checked_when_it_runs(tmp_path):
+    path = write_onnx(tmp_path / "m.onnx", sides=("h", "w"), width=None)
+    image = np.zeros((1, 8, 8, 3), np.uint8)
+    assert open_exported(path).predict(image).probabilities.shape == (1, 3)
+    open_count = {"class_count": 4, "class_names": None}
+    write_onnx(path, sides=("h", "w"), width=None, **open_count)
+    with pytest.raises(ValueError, match=r"probabilities of floats \(1, 3\), .*\(1, 4\)"):
+        open_exported(path).predict(image)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("classes", 3), ("classes", -1), ("confidence", np.nan), ("probabilities", 1.1)],
+)
+def test_outputs_out_of_range_are_refused(tmp_path, name, value):
+    class Forged(ExportedModel):
+        def run(self, images):
+            return whole.run(images) | {name: np.full_like(whole.run(images)[name], value)}
+
+    whole = open_exported(write_onnx(tmp_path / "m.onnx"))
+    with pytest.raises(ValueError, match=f"gave {name} from {value}"):
+        Forged(METADATA).predict(np.zeros((2, 8, 8, 3), np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "message"),
+    [
+        ("preprocessing", {"size": [20_000, 20_000]}, r"say images of floats \(n, 3, 20000"),
+        ("class_names", ["red"], "class_names must have 4 names"),
+        ("views", ["hflip"], r"view_classes of integers \(n, 3\), .*\(n, 1\)"),
+    ],
+)
+def test_metadata_that_do_not_fit_their_program_are_refused(files, tmp_path, entry, value, message):
+    extra = {PROGRAM_FILE: ""}
+    program = torch.export.load(files[".pt2"], extra_files=extra)
+    changed = json.loads(extra[PROGRAM_FILE]) | {entry: value, "passes": 1.0}
+    with silence_tracer():
+        torch.export.save(
+            program, tmp_path / "m.pt2", extra_files={PROGRAM_FILE: json.dumps(changed)}
+        )
+    with pytest.raises(ValueError, match=message):
+        open_exported(tmp_path / "m.pt2")
 
 
 def test_a_program_without_a_required_output_is_refused(tmp_path):
@@ -140,7 +232,8 @@ def test_a_program_without_a_required_output_is_refused(tmp_path):
         def forward(self, images):
             return {"confidence": images.mean((1, 2, 3))}
 
-    program = torch.export.export(Bare(), (torch.zeros(2, 3, 8, 8),))
+    dims = ({0: torch.export.Dim("n")},)
+    program = torch.export.export(Bare(), (torch.zeros(2, 3, 8, 8),), dynamic_shapes=dims)
     files = {PROGRAM_FILE: json.dumps(METADATA)}
     with silence_tracer():
         torch.export.save(program, tmp_path / "m.pt2", extra_files=files)

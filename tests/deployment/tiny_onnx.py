@@ -28,17 +28,30 @@ SHAPES = {
     "raw_confidence": (TensorProto.FLOAT, ["n"]),
     "temperature": (TensorProto.FLOAT, ["n"]),
     "probabilities": (TensorProto.FLOAT, ["n", 3]),
+    "accept": (TensorProto.BOOL, ["n"]),
     "from_the_future": (TensorProto.FLOAT, ["n"]),
 }
 
 
-def write_onnx(path: Path, outputs=tuple(SHAPES)[:5], **changes) -> Path:
-    """Outputs in this order; `changes` are entries of the metadata."""
+def write_onnx(
+    path: Path,
+    outputs=tuple(SHAPES)[:6],
+    sides=(8, 8),
+    width=3,
+    name="images",
+    text=None,
+    **changes,
+) -> Path:
+    """Outputs in this order; `changes` are entries of the metadata, `text` stands for all of them.
+
+    `sides` of images and `width` of the probabilities are what the graph says of itself; a width of
+    None is one that nobody knows before the graph has run.
+    """
     constants = {"scale": np.float32(8), "two": np.float32(2), "axis": np.array([1])}
-    constants["places"] = np.array([2, 3])
+    constants |= {"places": np.array([2, 3]), "threshold": np.float32(0.6)}
     nodes = [
-        helper.make_node("ReduceMean", ["images", "places"], ["means"], keepdims=0),
-        helper.make_node("Mul", ["means", "scale"], ["logits"]),
+        helper.make_node("ReduceMean", [name, "places"], ["means"], keepdims=0),
+        helper.make_node("Mul", ["means", "scale"], ["logits" if width else "products"]),
         helper.make_node("Div", ["logits", "two"], ["scaled"]),
         helper.make_node("Softmax", ["scaled"], ["probabilities"], axis=1),
         helper.make_node("Softmax", ["logits"], ["raw"], axis=1),
@@ -47,17 +60,22 @@ def write_onnx(path: Path, outputs=tuple(SHAPES)[:5], **changes) -> Path:
         helper.make_node("ReduceMax", ["raw", "axis"], ["raw_confidence"], keepdims=0),
         helper.make_node("Sub", ["confidence", "confidence"], ["zeros"]),
         helper.make_node("Add", ["zeros", "two"], ["temperature"]),
+        helper.make_node("GreaterOrEqual", ["confidence", "threshold"], ["accept"]),
         helper.make_node("Identity", ["zeros"], ["from_the_future"]),
     ]
+    if not width:
+        constants["kept"] = np.ones(3, bool)
+        nodes.insert(2, helper.make_node("Compress", ["products", "kept"], ["logits"], axis=1))
+    shapes = SHAPES | {"probabilities": (TensorProto.FLOAT, ["n", width])}
     graph = helper.make_graph(
         nodes,
         "brightest channel",
-        [helper.make_tensor_value_info("images", TensorProto.FLOAT, ["n", 3, 8, 8])],
-        [helper.make_tensor_value_info(name, *SHAPES[name]) for name in outputs],
-        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 3, *sides])],
+        [helper.make_tensor_value_info(output, *shapes[output]) for output in outputs],
+        [numpy_helper.from_array(np.asarray(value), key) for key, value in constants.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    helper.set_model_props(model, {ONNX_KEY: json.dumps(METADATA | changes)})
+    helper.set_model_props(model, {ONNX_KEY: text or json.dumps(METADATA | changes)})
     onnx.checker.check_model(model)
     path.write_bytes(model.SerializeToString())
     return path

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import socket
 import threading
 import time
 from contextlib import asynccontextmanager, contextmanager
@@ -91,6 +92,23 @@ IMAGE = 'Content-Disposition: form-data; name="image"; filename="a.png"'
 
 def post_body(content, headers=FORM, limits=None, model=None):
     return send_request("POST", "/predict", model, limits, content=content, headers=headers)
+
+
+def send_bytes(address, head, body, chunk=None):
+    """The answer of a server to these very bytes, sent whole or in HTTP chunks of a size."""
+    length = f"Content-Length: {len(body)}" if chunk is None else "Transfer-Encoding: chunked"
+    if chunk is not None:
+        starts = range(0, len(body), chunk)
+        parts = [body[start : start + chunk] for start in starts]
+        body = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in [*parts, b""])
+    lines = [*head, "Host: test", "Connection: close", length, "", ""]
+    with socket.create_connection(address, timeout=30) as connection:
+        connection.sendall("\r\n".join(lines).encode("latin-1") + body)
+        with connection.makefile("rb") as file:
+            status, _, rest = file.read().partition(b"\r\n")
+    fields, _, content = rest.partition(b"\r\n\r\n")
+    headers = [line.split(b": ", 1) for line in fields.split(b"\r\n")]
+    return httpx.Response(int(status.split()[1]), headers=headers, content=content)
 
 
 class Gated(BrightestChannel):

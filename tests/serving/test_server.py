@@ -52,6 +52,26 @@ def test_the_command_says_in_one_line_what_is_wrong(model, capsys):
     assert "--max-body-mb must be positive, got 0" in lines[2]
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"class_names": ["red"]}, "class_names must have 3 names"),
+        ({"preprocessing": {"size": [20_000, 20_000]}}, "its metadata say images of floats"),
+        (
+            {"sides": ("h", "w"), "preprocessing": {"size": [20_000, 20_000]}},
+            "--max-pixels must be at least the 20000 x 20000",
+        ),
+        ({"width": None, "class_names": None, "class_count": 4}, "cannot answer: the model gives"),
+    ],
+)
+def test_a_file_that_cannot_answer_is_refused_before_the_server_listens(tmp_path, changes, words):
+    path = write_onnx(tmp_path / "model.onnx", **changes)
+    command = [sys.executable, "-m", "rightly", "serve", str(path), "--port", "0"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 2 and run.stdout == ""
+    assert words in run.stderr and len(run.stderr.splitlines()) == 1
+
+
 def test_an_address_of_ipv6_stands_in_brackets():
     with open_socket("127.0.0.1", 0) as listening:
         assert format_address(listening) == f"http://127.0.0.1:{listening.getsockname()[1]}"

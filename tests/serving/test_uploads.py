@@ -1,6 +1,7 @@
 """Bodies and forms: what is read, counted and refused."""
 
 import asyncio
+import socket
 import sys
 from contextlib import ExitStack
 
@@ -19,6 +20,7 @@ from tests.serving.clients import (
     post_body,
     post_files,
     run_server,
+    send_bytes,
 )
 from tests.serving.fake_model import make_file
 
@@ -58,39 +60,90 @@ def test_a_body_that_does_not_say_how_large_it_is_is_counted_as_it_comes():
     assert taken == 10_000  # read to its end and dropped, so that the client sees the answer
 
 
-@pytest.mark.parametrize(
-    ("content", "headers", "status", "code"),
-    [
-        (b"", {}, 415, "not_a_form"),
-        (b"{}", {"content-type": "application/json"}, 415, "not_a_form"),
-        (b"x", {"content-type": "multipart/form-data"}, 415, "not_a_form"),
-        (
-            b"x",
-            {"content-type": "multipart/form-data; boundary=" + 300 * "x"},
-            400,
-            "malformed_form",
-        ),
-        (b"nothing like a form", FORM, 400, "malformed_form"),
-        (b"", FORM, 422, "no_image"),
-        (make_form(), FORM, 422, "no_image"),
-        (make_form((IMAGE, make_file()), end=False), FORM, 400, "malformed_form"),
-        (make_form(("Content-Disposition: form-data", b"x")), FORM, 422, "unknown_field"),
-        (
-            make_form(('Content-Disposition: form-data; name="path"', b"/etc")),
-            FORM,
-            422,
-            "unknown_field",
-        ),
-        (
-            make_form(('Content-Disposition: form-data; name="image"', b"/etc")),
-            FORM,
-            415,
-            "not_an_image",
-        ),
-    ],
-)
-def test_a_bad_form_is_refused(content, headers, status, code):
-    check_refusal(post_body(content, headers), status, code)
+def name_part(field, file="a.png"):
+    return f'Content-Disposition: form-data; name="{field}"; filename="{file}"'
+
+
+FORM_LINE = "Content-Type: multipart/form-data; boundary=edge"
+GOOD = make_form((IMAGE, make_file()))
+MANY_HEADERS = "\r\n".join(f"X-{i}: y" for i in range(1000))
+REFUSED = {
+    "no content type": ("X: y", b"", 415, "not_a_form"),
+    "JSON": ("Content-Type: application/json", b"{}", 415, "not_a_form"),
+    "no boundary": ("Content-Type: multipart/form-data", GOOD, 415, "not_a_form"),
+    "an empty boundary": (
+        'Content-Type: multipart/form-data; boundary=""',
+        GOOD,
+        415,
+        "not_a_form",
+    ),
+    "a long boundary": (FORM_LINE + 300 * "x", b"x", 400, "malformed_form"),
+    "another boundary": (FORM_LINE + "\xff", GOOD, 400, "malformed_form"),
+    "no form": (FORM_LINE, b"nothing like a form", 400, "malformed_form"),
+    "nothing": (FORM_LINE, b"", 422, "no_image"),
+    "no part": (FORM_LINE, make_form(), 422, "no_image"),
+    "bare LF": (FORM_LINE, GOOD.replace(b"\r\n", b"\n"), 400, "malformed_form"),
+    "bare LF after a good part": (
+        FORM_LINE,
+        make_form((IMAGE, make_file()), end=False) + b"--edge\r\nContent-Disposition: x\n\ny",
+        400,
+        "malformed_form",
+    ),
+    "no end": (FORM_LINE, make_form((IMAGE, b"x"), end=False), 400, "malformed_form"),
+    "a long field": (FORM_LINE, make_form((name_part(99999 * "x"), b"x")), 400, "malformed_form"),
+    "a long file name": (
+        FORM_LINE,
+        make_form((name_part("image", 99999 * "x"), b"x")),
+        400,
+        "malformed_form",
+    ),
+    "a long header": (FORM_LINE, make_form((9999 * "X" + ": y", b"x")), 400, "malformed_form"),
+    "many headers": (FORM_LINE, make_form((MANY_HEADERS, b"x")), 400, "malformed_form"),
+    "a bad header": (FORM_LINE, make_form(("a b: y", b"x")), 400, "malformed_form"),
+    "no header": (FORM_LINE, b"--edge\r\n\r\nx\r\n--edge--\r\n", 422, "unknown_field"),
+    "no field": (
+        FORM_LINE,
+        make_form(("Content-Disposition: form-data", b"x")),
+        422,
+        "unknown_field",
+    ),
+    "an unknown field": (FORM_LINE, make_form((name_part("path"), b"/etc")), 422, "unknown_field"),
+    "a field that is no UTF-8": (
+        FORM_LINE,
+        make_form((name_part("path"), b"x")).replace(b"path", b"\xff\xfe"),
+        422,
+        "unknown_field",
+    ),
+    "33 files": (FORM_LINE, make_form(*33 * [(IMAGE, b"x")]), 413, "too_many_images"),
+    "no image": (FORM_LINE, make_form((name_part("image"), b"/etc")), 415, "not_an_image"),
+    "an empty file": (FORM_LINE, make_form((IMAGE, b"")), 422, "empty_file"),
+    "too many bytes": (FORM_LINE, make_form((IMAGE, bytes(200_000))), 413, "body_too_large"),
+}
+
+
+@pytest.fixture(scope="module")
+def address():
+    with run_server(limits=Limits(body_bytes=150_000)) as address:
+        yield address
+
+
+@pytest.mark.parametrize("chunk", [None, 50_000, 100])
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_bad_form_is_refused_over_a_socket(address, case, chunk, caplog):
+    head, body, status, code = REFUSED[case]
+    response = send_bytes(address, ["POST /predict HTTP/1.1", head], body, chunk)
+    check_refusal(response, status, code)
+    assert not [record for record in caplog.records if record.exc_info]
+    good = send_bytes(address, ["POST /predict HTTP/1.1", FORM_LINE], GOOD, chunk)
+    assert good.status_code == 200
+
+
+def test_a_client_that_asks_first_is_refused_before_it_sends(address):
+    head = ["POST /predict HTTP/1.1", FORM_LINE, "Expect: 100-continue", "Host: test"]
+    head += ["Connection: close", "Content-Length: 999999", "", ""]
+    with socket.create_connection(address, timeout=30) as connection:
+        connection.sendall("\r\n".join(head).encode())
+        assert connection.makefile("rb").readline().startswith(b"HTTP/1.1 413 ")
 
 
 def test_a_part_without_a_file_name_is_an_image_without_a_name():

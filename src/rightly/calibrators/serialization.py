@@ -16,7 +16,13 @@ from torch import Tensor
 
 from rightly.atomic_write import write_atomically
 from rightly.calibrators.stored_tensors import check_stored, probe
-from rightly.predictions.bounded_json import parse_json
+from rightly.predictions.bounded_json import (
+    are_distinct_names,
+    are_names,
+    is_count,
+    is_share,
+    parse_json,
+)
 from rightly.predictions.validation import check_class_names
 
 if TYPE_CHECKING:
@@ -143,24 +149,14 @@ def _check_header(calibrator: "Calibrator", header: Mapping[str, Any]) -> None:
 
     classes, features = header["class_count"], header["feature_count"]
     names, views, threshold = header["class_names"], header["view_names"], header["threshold"]
-    require("class_count", "a number of classes from 2 on", _is_count(classes, 2))
-    require("sample_count", "a number of samples", _is_count(header["sample_count"], 0))
-    require("feature_count", "a number or null", features is None or _is_count(features, 1))
-    require("view_names", "a list of different names", _are_names(views))
-    require("class_names", "a list of names or null", names is None or _are_names(names, False))
+    require("class_count", "a number of classes from 2 on", is_count(classes, 2))
+    require("sample_count", "a number of samples", is_count(header["sample_count"], 0))
+    require("feature_count", "a number or null", features is None or is_count(features, 1))
+    require("view_names", "a list of different names", are_distinct_names(views))
+    require("class_names", "a list of names or null", names is None or are_names(names))
     check_class_names(names, classes)
-    is_share = type(threshold) in (int, float) and 0 <= threshold <= 1
-    require("threshold", "a number from 0 to 1, or null", threshold is None or is_share)
+    require("threshold", "a number from 0 to 1, or null", threshold is None or is_share(threshold))
     require("record", "a table", isinstance(header["record"], dict))
     for need, value in (("view_logits", views), ("features", features)):
         if need in calibrator.needs and not value:
             raise ValueError(f"{calibrator.title} needs {need}, but was fitted on none")
-
-
-def _is_count(value: object, least: int) -> bool:
-    return type(value) is int and value >= least
-
-
-def _are_names(value: object, are_different: bool = True) -> bool:
-    is_list = isinstance(value, list) and all(isinstance(name, str) for name in value)
-    return is_list and (not are_different or len(set(value)) == len(value))  # type: ignore[arg-type, call-overload]

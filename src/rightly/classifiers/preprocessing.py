@@ -3,8 +3,10 @@
 torch is imported inside functions: servers resize and crop in environments without it.
 """
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 # Pillow's own numbers, so that no import of Pillow is needed to know them.
 INTERPOLATIONS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
 Colour = tuple[float, float, float]
+MAX_FLOAT = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,10 @@ class Preprocessing:
                 f"preprocessing must have no other keys than {list(cls.__dataclass_fields__)}, "
                 f"got {unknown}"
             )
+        for name, value in values.items():
+            expected, is_right = PLAIN[name]
+            if not is_right(value):
+                raise ValueError(f"{name} must be {expected}, got {str(value)[:60]}")
         fields: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in values.items()
@@ -173,6 +180,36 @@ def _measure_disagreement(
     if ours.shape != theirs.shape:
         return float("inf")
     return float(((ours - theirs).abs().mean((1, 2)) * ours.new_tensor(preprocessing.std)).max())
+
+
+def _is_number(value: object) -> bool:
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    return is_real and -MAX_FLOAT <= value <= MAX_FLOAT  # type: ignore[operator]
+
+
+def _is_side(value: object) -> bool:
+    return isinstance(value, Integral) and _is_number(value) and value > 0  # type: ignore[operator]
+
+
+def _are_sides(value: object) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_side, value))
+
+
+def _is_colour(value: object) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 3 and all(map(_is_number, value))
+
+
+# What values from a file must be.
+PLAIN: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "size": ("two sides in pixels, or null", lambda value: value is None or _are_sides(value)),
+    "resize": (
+        "a side in pixels, two of them, or null",
+        lambda value: value is None or _is_side(value) or _are_sides(value),
+    ),
+    "interpolation": ("a name", lambda value: isinstance(value, str)),
+    "mean": ("three numbers", _is_colour),
+    "std": ("three numbers", _is_colour),
+}
 
 
 def _to_pair(side: int | tuple[int, ...]) -> tuple[int, ...]:

@@ -4,8 +4,6 @@ Names of files, classes and test sets may hold `[`, `]` and `:x:`, so markup and
 for a status line or a progress bar, which Rich would parse all the same, goes through here too.
 """
 
-import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
@@ -112,14 +110,7 @@ def print_skipped(skipped: Mapping[str, Sequence[str]]) -> None:
 
 def write_json(path: Path, kind: str, content: Mapping[str, Any]) -> None:
     """Writes a versioned JSON file, whole or not at all; what is not a number is null."""
-    document = {"format": kind, "version": 1, **_without_nan(content)}
-    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+    from rightly.predictions.bounded_json import encode_json
+
+    text = encode_json({"format": kind, "version": 1, **content}, indent=1) + "\n"
     write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _without_nan(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_nan(one) for one in value]
-    return None if isinstance(value, float) and math.isnan(value) else value

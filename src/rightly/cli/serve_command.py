@@ -63,10 +63,10 @@ def run(
             timeout_s=timeout_s,
             queue=queue,
         )
+        model = open_exported(file)
+        app = make_app(model, limits, allow_origin or [])
     except ValueError as error:
         raise ValueError(_name_options(str(error))) from error
-    model = open_exported(file)
-    app = make_app(model, limits, allow_origin or [])
     with open_socket(host, port) as listening:
         where = format_address(listening)
         print_line(f"serving {file}: {_describe(model)}")

@@ -1,11 +1,11 @@
 """ObjectNet (Barbu et al., NeurIPS 2019), read through its own mapping files."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from rightly.datasets.class_folders import label_by_folder, list_folders, list_images
 from rightly.datasets.image_dataset import ImageDataset, abbreviate
+from rightly.predictions.bounded_json import parse_json
 
 # Every image has a red frame, so that training on the test set would show; the publishers ask
 # to cut two pixels off before use.
@@ -85,7 +85,10 @@ def _map_shared_classes(mappings: Path) -> dict[str, tuple[int, ...]]:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    return json.loads(_read_text(path))
+    try:
+        return parse_json(_read_text(path))
+    except ValueError as error:
+        raise ValueError(f"{path} must be JSON, as the download has it: {error}") from error
 
 
 def _read_text(path: Path) -> str:

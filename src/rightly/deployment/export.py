@@ -1,6 +1,5 @@
 """Writing a calibrated classifier to one file, and checking that the file computes the same."""
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +25,7 @@ from rightly.deployment.parity import (
 from rightly.deployment.provenance import expected_preprocessing
 from rightly.deployment.runtime import SUFFIXES, OnnxModel
 from rightly.deployment.torch_runtime import TorchProgram
+from rightly.predictions.bounded_json import encode_json
 
 MAX_ONNX_BYTES = 2**31 - 1  # that one ONNX file can hold
 
@@ -105,14 +105,14 @@ def _write_onnx(
 ) -> None:
     graph = build_graph(model, example)
     entry = graph.metadata_props.add()
-    entry.key, entry.value = ONNX_KEY, json.dumps(metadata)
+    entry.key, entry.value = ONNX_KEY, encode_json(metadata)
     if graph.ByteSize() > MAX_ONNX_BYTES:
         raise ValueError(
             f"the model has {graph.ByteSize() / 2**30:.1f} GiB, but one ONNX file holds 2: "
             "export to .pt2"
         )
     metadata["parity"] |= check_parity(model, OnnxModel(graph.SerializeToString()), pixels)
-    entry.value = json.dumps(metadata)
+    entry.value = encode_json(metadata)
     data = graph.SerializeToString()
     write_atomically(path, lambda part: part.write_bytes(data))
 
@@ -140,9 +140,9 @@ def _write_program(
     # Beside its place under its own name: torch wants the suffix of the file it writes.
     with silence_tracer(), TemporaryDirectory(dir=path.parent) as folder:
         part = Path(folder) / path.name
-        torch.export.save(program, part, extra_files={PROGRAM_FILE: json.dumps(metadata)})
+        torch.export.save(program, part, extra_files={PROGRAM_FILE: encode_json(metadata)})
         metadata["parity"] |= check_parity(model, TorchProgram(part), pixels)
-        torch.export.save(program, part, extra_files={PROGRAM_FILE: json.dumps(metadata)})
+        torch.export.save(program, part, extra_files={PROGRAM_FILE: encode_json(metadata)})
         part.replace(path)
 
 

@@ -1,6 +1,5 @@
 """The Hub's layout: a folder with config.json, the calibrator and a model card."""
 
-import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
@@ -13,6 +12,7 @@ from rightly.deployment.card_markdown import render_card
 from rightly.deployment.metadata import CALIBRATOR_FILE, CONFIG_FILE, read_config
 from rightly.deployment.provenance import check_described
 from rightly.optional import require
+from rightly.predictions.bounded_json import encode_json
 
 CARD_FILE = "README.md"
 
@@ -21,7 +21,7 @@ def write_folder(folder: Path, calibrator: FittedCalibrator, metadata: Mapping[s
     """Writes the three files; a card that somebody edited is left alone."""
     folder.mkdir(parents=True, exist_ok=True)
     calibrator.save(folder / CALIBRATOR_FILE)
-    text = json.dumps(dict(metadata), indent=2) + "\n"
+    text = encode_json(metadata, indent=2) + "\n"
     write_atomically(folder / CONFIG_FILE, lambda part: part.write_text(text, encoding="utf-8"))
     if not (folder / CARD_FILE).exists():
         card = render_card(metadata)

@@ -3,12 +3,19 @@
 Neither torch nor SciPy is loaded here; `provenance` writes what this reads.
 """
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rightly.classifiers.preprocessing import Preprocessing
+from rightly.predictions.bounded_json import (
+    are_distinct_names,
+    are_names,
+    is_count,
+    is_share,
+    is_text,
+    parse_json,
+)
 
 FORMAT = "rightly-deployed"
 VERSION = 2
@@ -19,19 +26,81 @@ CALIBRATOR_FILE = "calibrator.safetensors"  # what stands beside it
 REMEDY = "write it with rightly export"
 
 
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float)
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _is_measurement(value: Any) -> bool:
+    """Samples, accuracy and metrics before and after, as a card prints them."""
+    return (
+        _is_table(value)
+        and is_count(value.get("samples"))
+        and is_share(value.get("accuracy"))
+        and all(
+            _is_table(value.get(when))
+            and all(number is None or _is_number(number) for number in value[when].values())
+            for when in ("before", "after")
+        )
+    )
+
+
+def _is_threshold(value: Any) -> bool:
+    """A confidence, and coverage and accuracy at it where they were measured."""
+    if not _is_table(value) or not is_share(value.get("value")):
+        return False
+    measured = ("coverage", "accuracy", "accuracy_low", "accuracy_high")
+    return value.get("accuracy") is None or all(is_share(value.get(name)) for name in measured)
+
+
+def _is_parity(value: Any) -> bool:
+    return (
+        _is_table(value)
+        and is_count(value.get("images"))
+        and isinstance(value.get("kind"), str)
+        and _is_number(value.get("confidence", 0.0))
+    )
+
+
+# What the entries must be: the first have to be there, the others may be left out or null.
+REQUIRED: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "method": ("text", lambda value: isinstance(value, str)),
+    "class_count": ("a number of classes from 2 on", lambda value: is_count(value, 2)),
+    "views": ("a list of different names", are_distinct_names),
+    "preprocessing": ("a table", _is_table),
+    "passes": ("a number from 1 on", lambda value: _is_number(value) and value >= 1),
+}
+OPTIONAL: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "class_names": ("a list of names", are_names),
+    "threshold": ("a table whose value, coverage and accuracy lie in 0..1", _is_threshold),
+    "classifier": (
+        "a table of text",
+        lambda value: _is_table(value) and all(is_text(item) for item in value.values()),
+    ),
+    "calibration": ("samples, accuracy and metrics before and after", _is_measurement),
+    "parity": ("images, kind and confidence", _is_parity),
+    "arguments": ("a table", _is_table),
+    "keeps_class": ("true or false", lambda value: isinstance(value, bool)),
+    "rightly": ("text", is_text),
+}
+
+
 def parse_metadata(text: str | None, path: object, remedy: str = REMEDY) -> dict[str, Any]:
     """The metadata in a file's JSON, checked; None where the file has none."""
     if text is None:
         return check_metadata(None, path, remedy)
     try:
-        values = json.loads(text)
+        values = parse_json(text)
     except ValueError as error:
         raise ValueError(f"{path} has damaged metadata: {error}") from error
     return check_metadata(values, path, remedy)
 
 
 def check_metadata(values: Any, path: object, remedy: str = REMEDY) -> dict[str, Any]:
-    """Refuses what this version cannot read."""
+    """Refuses what this version cannot read, and entries of another type or range."""
     if not isinstance(values, Mapping) or values.get("format") != FORMAT:
         raise ValueError(f"{path} has no Rightly metadata: {remedy}")
     if values.get("version") != VERSION:
@@ -40,14 +109,29 @@ def check_metadata(values: Any, path: object, remedy: str = REMEDY) -> dict[str,
             f"{VERSION}: use the rightly that wrote it, or {remedy}"
         )
     try:
-        Preprocessing.from_dict(values["preprocessing"])
-        str(values["method"]), int(values["class_count"]), list(values["views"])
-        float(values["passes"])
-        if values["threshold"] is not None:
-            float(values["threshold"]["value"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} has damaged metadata: {error!r}") from error
+        _check_entries(values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} has damaged metadata: {error}; {remedy}") from error
     return dict(values)
+
+
+def _check_entries(values: Mapping[str, Any]) -> None:
+    for name, (expected, is_right) in (REQUIRED | OPTIONAL).items():
+        value = values.get(name)
+        if value is None and name in OPTIONAL:
+            continue
+        if not is_right(value):
+            raise ValueError(f"{name} must be {expected}, got {str(value)[:60]}")
+    count, names = values["class_count"], values.get("class_names")
+    if names is not None and len(names) != count:
+        raise ValueError(f"class_names must have {count} names, one a class, got {len(names)}")
+    most = 1 + len(values["views"])
+    if values["passes"] > most:
+        raise ValueError(
+            f"passes must be at most {most}, one for the image and each view, got "
+            f"{str(values['passes'])[:60]}"
+        )
+    Preprocessing.from_dict(values["preprocessing"])
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -57,4 +141,8 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise FileNotFoundError(
             f"{folder} must hold a {CONFIG_FILE}, which save_pretrained writes, but has none"
         )
-    return parse_metadata(path.read_text(encoding="utf-8"), path, "write it with save_pretrained")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be text in UTF-8: {error}") from error
+    return parse_metadata(text, path, "write it with save_pretrained")

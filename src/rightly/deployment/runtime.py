@@ -10,12 +10,14 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from rightly.classifiers.preprocessing import Preprocessing
+from rightly.deployment.conformance import INPUT, check_graph, check_outputs
 from rightly.deployment.metadata import ONNX_KEY, parse_metadata
-from rightly.deployment.outputs import OUTPUT_NAMES, Outputs, check_output_names, read_outputs
+from rightly.deployment.outputs import OUTPUT_NAMES, Outputs, read_outputs
 from rightly.optional import require
 
 PROVIDERS = ("CUDAExecutionProvider", "CPUExecutionProvider")  # the first that there is
 SUFFIXES = (".onnx", ".pt2")
+ONNX_KINDS = {"tensor(float)": "floats", "tensor(int64)": "integers", "tensor(bool)": "booleans"}
 
 
 class ExportedModel(ABC):
@@ -50,7 +52,9 @@ class ExportedModel(ABC):
         if size is not None and images.shape[1:3] != size:
             raise ValueError(f"images must have the size {size}, got {images.shape[1:3]}")
         scaled = np.ascontiguousarray(images.transpose(0, 3, 1, 2)).astype(np.float32) / 255
-        return read_outputs(self.run(scaled))
+        outputs = read_outputs(self.run(scaled))
+        check_outputs(outputs, len(images), self.metadata, "the model")
+        return outputs
 
 
 @final
@@ -72,12 +76,18 @@ class OnnxModel(ExportedModel):
             raise ValueError(f"{source} is not a whole ONNX file: {error}") from error
         text = self.session.get_modelmeta().custom_metadata_map.get(ONNX_KEY)
         super().__init__(parse_metadata(text, source))
-        outputs = [output.name for output in self.session.get_outputs()]
-        check_output_names(outputs, source)
+        inputs, outputs = (
+            {
+                tensor.name: (ONNX_KINDS.get(tensor.type, tensor.type), tensor.shape)
+                for tensor in tensors
+            }
+            for tensors in (self.session.get_inputs(), self.session.get_outputs())
+        )
+        check_graph(inputs, outputs, self.metadata, source)
         self._names = [name for name in OUTPUT_NAMES if name in outputs]
 
     def run(self, images: Float[np.ndarray, "n 3 h w"]) -> dict[str, np.ndarray]:
-        values = self.session.run(self._names, {"images": images})
+        values = self.session.run(self._names, {INPUT: images})
         return dict(zip(self._names, values, strict=True))
 
 

@@ -1,15 +1,19 @@
 """Exported .pt2 files at work: the same as `runtime`, in torch."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import torch
 from jaxtyping import Float
 
+from rightly.deployment.conformance import INPUT, check_graph
 from rightly.deployment.metadata import PROGRAM_FILE, parse_metadata
-from rightly.deployment.outputs import check_output_names
 from rightly.deployment.runtime import ExportedModel
+
+KINDS = {torch.float32: "floats", torch.int64: "integers", torch.bool: "booleans"}
+Described = dict[str, tuple[str, Sequence[Any]]]
 
 
 @final
@@ -23,10 +27,34 @@ class TorchProgram(ExportedModel):
         except Exception as error:  # a damaged archive raises nearly anything
             raise ValueError(f"{path} is not a whole program of torch.export: {error}") from error
         super().__init__(parse_metadata(files[PROGRAM_FILE] or None, path))
-        check_output_names(list(program.call_spec.out_spec.context), path)
+        check_graph(*_describe_graph(program), self.metadata, path)
         self.module = program.module()
 
     def run(self, images: Float[np.ndarray, "n 3 h w"]) -> dict[str, np.ndarray]:
         with torch.no_grad():
             outputs = self.module(torch.from_numpy(images))
         return {name: value.numpy() for name, value in outputs.items()}
+
+
+def _describe_graph(program: torch.export.ExportedProgram) -> tuple[Described, Described]:
+    """Kind and dimensions of the inputs and outputs of a program."""
+    signature, nodes = program.graph_signature, program.graph.nodes
+    values = {node.name: node.meta.get("val") for node in nodes}
+    inputs = {
+        INPUT if i == 0 else name: values.get(name) for i, name in enumerate(signature.user_inputs)
+    }
+    spec = program.call_spec.out_spec
+    names = spec.context if spec is not None and spec.type is dict else ()
+    outputs = dict(zip(names, map(values.get, signature.user_outputs), strict=False))
+    return _describe(inputs), _describe(outputs)
+
+
+def _describe(tensors: Mapping[str, Any]) -> Described:
+    return {
+        name: (
+            KINDS.get(value.dtype, str(value.dtype)),
+            [size if isinstance(size, int) else None for size in value.shape],
+        )
+        for name, value in tensors.items()
+        if isinstance(value, torch.Tensor)
+    }

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rightly.optional import require
-from rightly.predictions.bounded_json import parse_json
+from rightly.predictions.bounded_json import are_names, is_count, is_text, parse_json
 from rightly.predictions.predictions import Predictions, check_labels
 from rightly.tensor_shapes import Labels
 
@@ -23,23 +23,15 @@ NUMBERS = ("image", "label", "shift")  # columns of whole numbers
 MAX_SHARDS = 10**6  # their names have six digits
 
 
-def _is_text(value: object) -> bool:
-    return value is None or isinstance(value, str)
-
-
-def _are_names(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(name, str) for name in value)
-
-
 # What those settings must be that are read again.
 SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "shards": ("a number", lambda value: type(value) is int and 0 <= value <= MAX_SHARDS),
-    "views": ("a list of names", _are_names),
-    "shifts": ("a list of names", _are_names),
-    "class_names": ("a list of names or null", lambda value: value is None or _are_names(value)),
+    "shards": ("a number", lambda value: is_count(value) and value <= MAX_SHARDS),
+    "views": ("a list of names", are_names),
+    "shifts": ("a list of names", are_names),
+    "class_names": ("a list of names or null", lambda value: value is None or are_names(value)),
     "features": ("true or false", lambda value: isinstance(value, bool)),
-    "model": ("a name or null", _is_text),
-    "model_fingerprint": ("text or null", _is_text),
+    "model": ("a name or null", is_text),
+    "model_fingerprint": ("text or null", is_text),
     "preprocessing": ("a table or null", lambda value: isinstance(value, dict | None)),
 }
 ALWAYS = ("shards",)  # scores that apply wrote have no views, shifts and so on

@@ -13,6 +13,7 @@ import numpy as np
 
 from rightly.atomic_write import write_atomically
 from rightly.optional import require
+from rightly.predictions.bounded_json import parse_json
 from rightly.predictions.masking import MASKED
 from rightly.predictions.parquet import KEY, SHARDS, VERSION, read_schema, read_settings
 
@@ -102,7 +103,7 @@ class Store:
         return [
             (name, reason)
             for k in range(self.settings["shards"])
-            for name, reason in json.loads(read_schema(self.shard(k)).metadata[SKIPPED])
+            for name, reason in parse_json(read_schema(self.shard(k)).metadata[SKIPPED])
         ]
 
     def _make_empty_table(self, block: Block) -> Any:

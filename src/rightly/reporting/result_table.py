@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import math
 import os
 from abc import ABC, abstractmethod
@@ -13,6 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar, overload
 from rightly.atomic_write import escape_formula, write_atomically
 from rightly.evaluation.results import Bootstrap
 from rightly.optional import require
+from rightly.predictions.bounded_json import encode_json, parse_json
 from rightly.reporting import markup
 from rightly.reporting.layout import Layout
 
@@ -81,11 +81,7 @@ class ResultTable(ABC, Generic[Row]):
     def to_json(self, path: FilePath | None = None) -> str:
         """What is not available is null."""
         content = {"format": FORMAT, "version": VERSION, "kind": self.kind, **self.describe()}
-        rows = [
-            {key: None if _is_nan(value) else value for key, value in record.items()}
-            for record in self.to_records()
-        ]
-        return _write(json.dumps({**content, "rows": rows}, indent=1) + "\n", path)
+        return _write(encode_json({**content, "rows": self.to_records()}, indent=1) + "\n", path)
 
     def to_latex(self, path: FilePath | None = None) -> str:
         r"""A tabular for LaTeX with \usepackage{booktabs}."""
@@ -101,7 +97,7 @@ class ResultTable(ABC, Generic[Row]):
 def read_results(path: FilePath, kind: str) -> dict[str, Any]:
     """The content of a JSON file that `to_json` wrote, of this kind and version."""
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = parse_json(Path(path).read_bytes())
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError(f"its format is not {FORMAT}")
     except ValueError as error:

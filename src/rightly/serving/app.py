@@ -38,8 +38,12 @@ REFUSALS = {
 def make_app(
     model: ExportedModel, limits: Limits | None = None, allow_origins: Sequence[str] = ()
 ) -> FastAPI:
-    """The server as an ASGI app; it starts to work when its lifespan begins."""
+    """The server as an ASGI app; it starts to work when its lifespan begins.
+
+    The model makes one whole answer first: one that cannot is refused here.
+    """
     service = Service(model, limits or Limits())
+    service.check_model()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

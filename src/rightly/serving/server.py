@@ -1,5 +1,6 @@
 """An app on a port, until it is told to stop."""
 
+import logging
 import signal
 import socket
 import threading
@@ -40,15 +41,20 @@ def run_app(app: FastAPI, listening: socket.socket, timeout_s: float) -> None:
         server_header=False,
         timeout_graceful_shutdown=int(timeout_s) + 1,
     )
+    # It warns of every malformed form, in words that clients choose; they are answered 400.
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)
     # uvicorn raises the signal again when it is done: the stop was asked for, and is no failure.
     handlers = {}
     if threading.current_thread() is threading.main_thread():
         handlers = {number: signal.signal(number, _ignore_signal) for number in STOP}
     try:
-        uvicorn.Server(config).run(sockets=[listening])
+        server = uvicorn.Server(config)
+        server.run(sockets=[listening])
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
+    if not server.started:
+        raise OSError("the server could not start: its log says why")
 
 
 def _ignore_signal(number: int, frame: FrameType | None) -> None:

@@ -4,11 +4,13 @@ import asyncio
 import os
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from typing import Any, TypeVar
 
-import numpy as np
 from fastapi import Request
+from PIL import Image
 
+from rightly.deployment.outputs import Outputs
 from rightly.deployment.runtime import ExportedModel
 from rightly.serving.batching import Batcher, Pixels
 from rightly.serving.image_uploads import decode_upload
@@ -18,6 +20,7 @@ from rightly.serving.schemas import Answer, make_prediction, summarise_model
 from rightly.serving.uploads import MemoryBudget, Upload, read_uploads
 
 DECODERS = min(4, os.cpu_count() or 1)  # each may hold an image of `limits.pixels` in memory
+ANY_SIZE = (32, 32)  # of a picture, where the model takes every size
 Result = TypeVar("Result")
 
 
@@ -36,10 +39,30 @@ class Service:
         self._memory = MemoryBudget(limits)
         self._decoders = ThreadPoolExecutor(DECODERS, thread_name_prefix="decoding")
 
+    def check_model(self) -> None:
+        """Makes a whole answer, so that a model that cannot give one is refused before it is asked.
+
+        A picture goes the way of a request: decoded, run, its outputs put into JSON.
+        """
+        height, width = self.model.preprocessing.size or ANY_SIZE
+        if height * width > self.limits.pixels:
+            raise ValueError(
+                f"the limit on pixels must be at least the {height} x {width} that the model "
+                f"takes, got {self.limits.pixels}"
+            )
+        file = BytesIO()
+        Image.new("RGB", (width, height), "grey").save(file, "PNG")
+        upload = Upload(1, "grey.png", file)
+        try:
+            pixels = decode_upload(upload, self.model.preprocessing, self.limits)
+            rows = list(self.model.predict(pixels[None]).rows())
+            self._make_answer([upload], rows).model_dump_json(by_alias=True)
+        except RefusedRequest as error:
+            raise ValueError(f"the model cannot answer: {error.message}") from error
+        except Exception as error:  # whatever runtimes raise at a graph that does not fit its input
+            raise ValueError(f"the model cannot answer: {error}") from error
+
     def start(self) -> None:
-        """Begins to work; a model that cannot run fails here and not at the first request."""
-        if self.model.preprocessing.size is not None:
-            self.model.predict(np.zeros((1, *self.model.preprocessing.size, 3), np.uint8))
         self.batcher.start()
 
     def stop(self) -> None:
@@ -75,13 +98,16 @@ class Service:
 
     async def _predict(self, uploads: Sequence[Upload], images: Sequence[Pixels]) -> Answer:
         jobs = [asyncio.wrap_future(future) for future in self.batcher.submit(images)]
-        rows = await _gather_or_refuse(jobs)
+        answer = self._make_answer(uploads, await _gather_or_refuse(jobs))
+        for prediction in answer.predictions:
+            self.metrics.record_prediction(prediction)
+        return answer
+
+    def _make_answer(self, uploads: Sequence[Upload], rows: Sequence[Outputs]) -> Answer:
         predictions = [
             make_prediction(row, upload.name, self.model)
             for row, upload in zip(rows, uploads, strict=True)
         ]
-        for prediction in predictions:
-            self.metrics.record_prediction(prediction)
         return Answer(predictions=predictions, model=summarise_model(self.model))
 
 

@@ -1,7 +1,7 @@
 """Reading a multipart body into memory, within limits; nothing of it touches the file system."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -62,21 +62,30 @@ class MemoryBudget:
 async def read_uploads(
     request: Request, limits: Limits, reserve: Callable[[int], None]
 ) -> list[Upload]:
-    """The files in the body of a request, in order."""
-    form = _Form(_read_boundary(request), limits)
-    announced = request.headers.get("content-length", "")
-    if announced.isdecimal() and int(announced) > limits.body_bytes:
-        if "expect" not in request.headers:  # otherwise the client has not sent anything yet
-            await _drain(request)
-        _refuse_large(limits)
+    """The files in the body of a request, in order.
+
+    A refused body is read on for a while: a client that still sends would not see the answer.
+    """
+    body = request.stream()  # once: where the last chunk is refused, it cannot be opened again
+    holds_back = "expect" in request.headers  # a client that sends nothing before it is asked to
     try:
-        async for chunk in request.stream():
+        _check_announced(request, limits)
+        form = _Form(_read_boundary(request), limits)
+        async for chunk in body:
+            holds_back = False
             reserve(len(chunk))
             form.write(chunk)
+        return form.finish()
     except RefusedRequest:
-        await _drain(request)
+        if not holds_back:
+            await _drain(body)
         raise
-    return form.finish()
+
+
+def _check_announced(request: Request, limits: Limits) -> None:
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > limits.body_bytes:
+        _refuse_large(limits)
 
 
 def _read_boundary(request: Request) -> bytes:
@@ -91,10 +100,10 @@ def _read_boundary(request: Request) -> bytes:
     return options[b"boundary"]
 
 
-async def _drain(request: Request) -> None:
+async def _drain(body: AsyncIterator[bytes]) -> None:
     with suppress(TimeoutError, ClientDisconnect):
         async with asyncio.timeout(DRAIN_TIMEOUT_S):
-            async for _ in request.stream():
+            async for _ in body:
                 pass
 
 
