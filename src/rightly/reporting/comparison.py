@@ -77,7 +77,9 @@ class Comparison(ResultTable[Result]):
             unknown = [row.metric for row in results if row.metric not in METRICS]
             if unknown or not results:
                 raise ValueError(f"unknown metric {unknown[0]!r}" if unknown else "no rows")
-            return cls(results, None if bootstrap is None else Bootstrap(**bootstrap), skipped)
+            loaded = cls(results, None if bootstrap is None else Bootstrap(**bootstrap), skipped)
+            loaded.lay_out()  # which refuses values that are none
+            return loaded
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{os.fspath(path)} is damaged ({error}): write it again with to_json"

@@ -44,8 +44,8 @@ def make_samples() -> list[Files]:
 
 def mutate(random: Random, samples: list[Files]) -> Files:
     files = dict(random.choice(samples))
-    name = random.choice([name for name in files if name.endswith(".json")])
-    if random.random() < 0.85:
+    name = random.choice([name for name in files if not name.endswith(".png")])
+    if name.endswith(".json") and random.random() < 0.85:
         files[name] = mutate_json(random, json.loads(files[name]))
     else:
         files[name] = mutate_bytes(random, files[name], files[name])
@@ -57,7 +57,10 @@ def read(folder: Path) -> None:
         comparison = Comparison.load(folder / "results.json")
         comparison.to_json(), comparison.to_csv(), comparison.to_markdown(), repr(comparison)
         comparison.to_latex(), comparison._repr_html_()
-        rank({"one": folder / "results.json"}).to_json()
+        try:
+            rank({"one": folder / "results.json"}).to_json()
+        except ValueError as error:  # of all files together
+            raise ValueError(f"results.json: {error}") from error
     elif (folder / "config.json").exists():
         read_config(folder)
     else:
