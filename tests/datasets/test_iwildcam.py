@@ -8,7 +8,7 @@ from tests.datasets.example_sets import make_iwildcam, put
 
 def test_iwildcam_asks_for_a_split_and_names_species(tmp_path):
     root, _, _ = make_iwildcam(tmp_path)
-    with pytest.raises(ValueError, match=r"\{'id_val': 2, 'test': 1\}.*got None"):
+    with pytest.raises(ValueError, match=r"metadata\.csv, \{'id_val': 2, 'test': 1\}.*got None"):
         open_images(root)
     images = open_images(root, split="test")
     assert list(images.labels) == [181] and len(images.class_names) == 182

@@ -20,8 +20,8 @@ def open_iwildcam(root: Path, *, split: str | None = None) -> ImageDataset:
     counts = Counter(row["split"] for row in rows)
     if split not in counts:
         raise ValueError(
-            f"split of iWildCam must be one of {dict(sorted(counts.items()))} (images in each), "
-            f"got {split!r}"
+            f"split of iWildCam must be one of those in {table}, "
+            f"{dict(sorted(counts.items()))} (images in each), got {split!r}"
         )
     selected = [row for row in rows if row["split"] == split]
     names = tuple(row["filename"] for row in selected)
