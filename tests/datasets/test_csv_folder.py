@@ -37,13 +37,16 @@ def test_tables_of_labels_may_have_headings_numbers_or_names(tmp_path, table, na
         ("a.png,1\nb.png,dog\n", "all class numbers from 0 or all class names"),
         ("a.png,-1\nb.png,2\n", "negative numbers: -1"),
         ("x,y,z\na.png,1,2\nb.png,1,2\n", "one column of file names"),
+        ("a.png,1\nb.png," + "9" * 5000, "truth.csv must be all class numbers"),
+        ("a.png,caf\u00e9\nb.png,2\n", "truth.csv must be a table .* in UTF-8"),
+        ("a.png," + "x" * 200_000 + "\nb.png,2\n", "truth.csv must be a table .* field limit"),
     ],
 )
 def test_tables_of_labels_that_do_not_fit_are_refused(tmp_path, table, message):
     for name in ("a.png", "b.png"):
         put(tmp_path / "photos" / name)
     path = tmp_path / "truth.csv"
-    path.write_text(table)
+    path.write_bytes(table.encode("latin-1"))
     with pytest.raises(ValueError, match=message):
         open_images(tmp_path / "photos", labels=path)
 
@@ -56,7 +59,7 @@ def test_labels_outside_the_class_names_are_refused(tmp_path):
     (tmp_path / "labels.csv").write_text("a.png,2\n")
     with pytest.raises(ValueError, match=r"must lie in 0..1 .*got 2..2: do they count from 1"):
         open_images(tmp_path, class_names=("cat", "dog"))
-    with pytest.raises(FileNotFoundError, match="no table of labels"):
+    with pytest.raises(FileNotFoundError, match="no table"):
         open_images(tmp_path, labels=tmp_path / "other.csv")
 
 

@@ -1,6 +1,7 @@
 """Whatever is stored becomes RGB, or is refused by name."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import torch
 from PIL import Image
 
 from rightly.datasets import UnreadableImage, open_images
-from rightly.datasets.decoding import stored_mode, to_image
+from rightly.datasets.decoding import stored_mode, to_image, to_rgb
 from tests.datasets.example_sets import put
 from tests.without_torch import run_without_torch
 
@@ -24,6 +25,18 @@ def test_other_channel_counts_are_converted_and_said_so(tmp_path, mode):
     assert picture.mode == "RGB" and stored_mode(picture) == mode
     if mode == "I;16":
         assert picture.getpixel((0, 0)) == (127, 127, 127)
+
+
+def test_deep_grey_takes_little_memory_and_every_level_is_rounded():
+    picture = Image.fromarray(np.arange(2**16, dtype=np.uint16).reshape(2**15, 2).repeat(64, 1))
+    tracemalloc.start()
+    converted = to_rgb(picture)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # Twelve bytes a pixel, for numbers of four in between, make bombs of small files.
+    assert peak < 8 * 2**20 + 5 * picture.width * picture.height
+    levels = np.asarray(converted)[:, ::64, 0].reshape(-1)
+    assert np.array_equal(levels, np.round(np.arange(2**16) / 257).astype(np.uint8))
 
 
 def test_a_palette_with_transparency_is_converted_without_a_warning(tmp_path):

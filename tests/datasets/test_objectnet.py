@@ -49,3 +49,22 @@ def test_objectnet_folders_that_the_mapping_does_not_know_are_refused(tmp_path):
     put(root / "objectnet-1.0" / "images" / "unicorn" / "a.png")
     with pytest.raises(ValueError, match="name every folder.*unicorn"):
         open_images(root)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("folder_to_objectnet_label.json", b"[1]", "must be JSON.*not a table"),
+        ("folder_to_objectnet_label.json", b'{"bicycle": 1}', "must map names to names"),
+        ("folder_to_objectnet_label.json", b"[" * 9000, "must be JSON.*nested"),
+        ("pytorch_to_imagenet_2012_id.json", b'{"a": 1}', "must map numbers to numbers"),
+        ("pytorch_to_imagenet_2012_id.json", b'{"1": []}', "must map numbers to numbers"),
+        ("objectnet_to_imagenet_1k.json", b'{"Bicycle": null}', "must map names to names"),
+        ("imagenet_to_label_2012_v2", b"caf\xe9", "must be in UTF-8"),
+    ],
+)
+def test_mappings_of_objectnet_that_are_none_are_refused_by_name(tmp_path, name, content, words):
+    root, _, _ = make_objectnet(tmp_path)
+    (root / "objectnet-1.0" / "mappings" / name).write_bytes(content)
+    with pytest.raises(ValueError, match=f"{name} {words}"):
+        open_images(root)

@@ -101,6 +101,13 @@ def test_graphs_of_others_and_of_other_versions_are_refused(files, tmp_path):
         open_exported(tmp_path / "m.onnx")
 
 
+def test_metadata_in_no_known_encoding_are_refused(tmp_path):
+    path = write_onnx(tmp_path / "m.onnx")
+    path.write_bytes(path.read_bytes().replace(b"brightest_channel", b"brightest\xffchannel"))
+    with pytest.raises(ValueError, match=r"m\.onnx has damaged metadata"):
+        open_exported(path)
+
+
 def test_what_is_no_model_file_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no model file"):
         open_exported(tmp_path / "m.onnx")

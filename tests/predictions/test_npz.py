@@ -212,6 +212,7 @@ def forge_header(shape, dtype="<f8", content=b"x" * 100, version=1):
         (forge_header((-1, 2)), "cannot be read|damaged"),
         (forge_header("(" * 3000), "cannot be read|damaged"),
         (forge_header((4, 2), version=3), "version"),
+        (b"\x93NUMPY\x01\0\x10\x27" + b"[" * 10_000, "cannot be read"),
         (forge_header((4, 2), dtype="|O"), "pickled Python objects"),
     ],
 )

@@ -56,6 +56,7 @@ def test_json_is_versioned_and_comes_back(comparison, tmp_path):
         ({"rows": [{"what": 1}]}, "is damaged"),
         ({"rows": []}, "damaged .no rows"),
         ({"skipped": 3}, "is damaged"),
+        ({"bootstrap": {"reference": "none of them"}}, "is damaged"),
     ],
 )
 def test_other_files_are_refused_with_a_remedy(comparison, tmp_path, change, words):

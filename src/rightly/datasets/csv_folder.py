@@ -1,11 +1,11 @@
 """One folder of images, with a table of labels beside it."""
 
-import csv
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from rightly.datasets.class_folders import SUFFIXES, list_images, note_other_files
+from rightly.datasets.csv_table import is_number, read_rows
 from rightly.datasets.decoding import ImageFiles
 from rightly.datasets.image_dataset import ImageDataset, abbreviate
 
@@ -63,10 +63,7 @@ def _make_dataset(
 
 def _read_labels(table: Path) -> dict[str, str]:
     """Label by file name, both as written."""
-    if not table.is_file():
-        raise FileNotFoundError(f"there is no table of labels {table}")
-    with table.open(newline="", encoding="utf-8-sig") as file:
-        rows = [[cell.strip() for cell in row] for row in csv.reader(file) if any(row)]
+    rows = [[cell.strip() for cell in row] for row in read_rows(table) if any(row)]
     if not rows:
         raise ValueError(f"{table} must hold file names and labels, but it is empty")
     name_at, label_at = 0, 1
@@ -100,7 +97,7 @@ def _number_labels(
     written: list[str], class_names: Sequence[str] | None, table: Path
 ) -> tuple[list[int], tuple[str, ...] | None]:
     """Class numbers of labels written as numbers or as names."""
-    numbers = all(label.isdecimal() for label in written)
+    numbers = all(is_number(label) for label in written)
     if class_names is None:
         if numbers:
             return [int(label) for label in written], None

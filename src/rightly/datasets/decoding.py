@@ -13,6 +13,7 @@ from rightly.optional import require
 if TYPE_CHECKING:
     import PIL.Image
 
+PART = 2**20  # pixels that are converted at a time
 MARK = "converted_from"  # where an image's own `info` records the mode it had when stored
 
 
@@ -62,8 +63,7 @@ def to_rgb(image: "PIL.Image.Image") -> "PIL.Image.Image":
         return image
     if mode.startswith("I;16"):
         # Pillow would cut 16-bit grey off at 255, which leaves nearly all of it white.
-        grey = np.asarray(image).astype(np.uint32)
-        image = load_pillow().fromarray(((grey + 128) // 257).astype(np.uint8))
+        image = load_pillow().fromarray(_round_to_bytes(np.asarray(image)))
     elif mode in ("I", "F"):
         raise ValueError(f"pixels of mode {mode} have no known range: store them as 8 or 16 bit")
     elif mode == "P" and "transparency" in image.info:
@@ -73,6 +73,16 @@ def to_rgb(image: "PIL.Image.Image") -> "PIL.Image.Image":
     if exif is not None:
         image.info["exif"] = exif
     return image
+
+
+def _round_to_bytes(grey: NDArray[np.uint16]) -> NDArray[np.uint8]:
+    """The nearest of 256 levels, in parts: a file of few bytes may hold millions of pixels."""
+    levels = ((np.arange(2**16) + 128) // 257).astype(np.uint8)
+    rounded = np.empty(grey.shape, np.uint8)
+    step = max(1, PART // max(1, grey.shape[1]))
+    for start in range(0, len(grey), step):
+        rounded[start : start + step] = levels[grey[start : start + step]]
+    return rounded
 
 
 def stored_mode(image: "PIL.Image.Image | NDArray[np.uint8]") -> str | None:

@@ -17,7 +17,7 @@ def open_objectnet(root: Path) -> ImageDataset:
     root = find_root(root)
     shared = _map_shared_classes(root / "mappings")
     folders = list_folders(root / "images")
-    mapped = set(_read_json(root / "mappings" / "folder_to_objectnet_label.json"))
+    mapped = set(_read_texts(root / "mappings" / "folder_to_objectnet_label.json"))
     unmapped = [name for name in folders if name not in mapped]
     if unmapped:
         raise ValueError(
@@ -57,10 +57,8 @@ def find_root(root: Path) -> Path:
 
 def _map_shared_classes(mappings: Path) -> dict[str, tuple[int, ...]]:
     """For each folder of a shared class, the ImageNet classes (0..999) that mean it."""
-    folder_of = {v: k for k, v in _read_json(mappings / "folder_to_objectnet_label.json").items()}
-    line_of_number = {
-        int(k): int(v) for k, v in _read_json(mappings / "pytorch_to_imagenet_2012_id.json").items()
-    }
+    folder_of = {v: k for k, v in _read_texts(mappings / "folder_to_objectnet_label.json").items()}
+    line_of_number = _read_numbers(mappings / "pytorch_to_imagenet_2012_id.json")
     lines = _read_text(mappings / "imagenet_to_label_2012_v2").splitlines()
     first = min(line_of_number.values())
     if sorted(line_of_number.values()) != list(range(first, first + len(lines))):
@@ -72,7 +70,7 @@ def _map_shared_classes(mappings: Path) -> dict[str, tuple[int, ...]]:
         lines[line - first].strip(): number for number, line in line_of_number.items()
     }
     shared = {}
-    for label, meanings in _read_json(mappings / "objectnet_to_imagenet_1k.json").items():
+    for label, meanings in _read_texts(mappings / "objectnet_to_imagenet_1k.json").items():
         labels = [meaning.strip() for meaning in meanings.split("; ")]
         unknown = [meaning for meaning in labels if meaning not in number_of_label]
         if unknown or label not in folder_of:
@@ -84,9 +82,26 @@ def _map_shared_classes(mappings: Path) -> dict[str, tuple[int, ...]]:
     return shared
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_texts(path: Path) -> dict[str, str]:
+    table = _read_table(path)
+    if not all(isinstance(value, str) for value in table.values()):
+        raise ValueError(f"{path} must map names to names, as the download does")
+    return table
+
+
+def _read_numbers(path: Path) -> dict[int, int]:
     try:
-        return parse_json(_read_text(path))
+        return {int(key): int(value) for key, value in _read_table(path).items()}
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} must map numbers to numbers: {error}") from error
+
+
+def _read_table(path: Path) -> dict[str, Any]:
+    try:
+        table = parse_json(_read_text(path))
+        if not isinstance(table, dict) or not table:
+            raise ValueError(f"it holds {str(table)[:60]}, not a table")
+        return table
     except ValueError as error:
         raise ValueError(f"{path} must be JSON, as the download has it: {error}") from error
 
@@ -94,4 +109,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _read_text(path: Path) -> str:
     if not path.is_file():
         raise FileNotFoundError(f"there is no {path}")
-    return path.read_text(encoding="utf-8")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be in UTF-8: {error}") from error

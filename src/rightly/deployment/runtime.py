@@ -74,7 +74,10 @@ class OnnxModel(ExportedModel):
             )
         except Exception as error:  # onnxruntime's own classes, which have no common base
             raise ValueError(f"{source} is not a whole ONNX file: {error}") from error
-        text = self.session.get_modelmeta().custom_metadata_map.get(ONNX_KEY)
+        try:
+            text = self.session.get_modelmeta().custom_metadata_map.get(ONNX_KEY)
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{source} has damaged metadata: {error}") from error
         super().__init__(parse_metadata(text, source))
         inputs, outputs = (
             {

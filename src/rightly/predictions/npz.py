@@ -1,6 +1,7 @@
 """Predictions as NumPy archives."""
 
 import math
+import tokenize
 import warnings
 import zipfile
 import zlib
@@ -19,6 +20,8 @@ BUFFER = 2**20  # bytes read at a time
 ENCRYPTED = 0x1  # a flag of members
 # How much larger a byte may become; DEFLATE makes at most 1,032 of one.
 GROWTH = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
+# What NumPy and zipfile raise on members that are no arrays.
+UNREADABLE = (ValueError, RecursionError, SyntaxError, NotImplementedError, tokenize.TokenError)
 HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -82,7 +85,7 @@ def _check_version(path: Path, version: np.ndarray | None) -> None:
 
 def _write_npz(path: Path, arrays: dict[str, Any]) -> None:
     with path.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
+        np.savez_compressed(file, **arrays)
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
@@ -101,7 +104,7 @@ def _read_npz(path: Path) -> dict[str, np.ndarray]:
                     arrays[name] = _read_array(file, member)
     except MemoryError as error:
         raise ValueError(f"{path} holds arrays that do not fit into memory") from error
-    except (ValueError, RecursionError, SyntaxError, NotImplementedError) as error:
+    except UNREADABLE as error:
         if "pickle" in str(error):
             raise ValueError(
                 f"{path} holds pickled Python objects, which could run code and are never "

@@ -43,7 +43,7 @@ SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 ALWAYS = ("shards",)  # scores that apply wrote have no views, shifts and so on
 # What pyarrow raises when bytes of a shard are not those that were written.
-DAMAGE = (OSError, ValueError, KeyError, TypeError, NotImplementedError)
+DAMAGE = (OSError, ValueError, KeyError, TypeError, OverflowError, NotImplementedError)
 
 
 def read(path: Path) -> tuple[Predictions, Labels | None]:
@@ -211,6 +211,8 @@ def open_shards(path: Path) -> tuple[list[Path], dict[str, Any]]:
 def _to_array(column: Any) -> np.ndarray:
     """Rows of numbers, with -1 for a missing label."""
     if hasattr(column.type, "list_size"):
+        if column.null_count:  # flattened, they would leave fewer rows than there are
+            raise ValueError(f"{column.null_count} rows of a column of lists have none")
         return column.flatten().to_numpy(zero_copy_only=False).reshape(-1, column.type.list_size)
     return column.fill_null(-1).to_numpy(zero_copy_only=False)
 

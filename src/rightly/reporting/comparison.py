@@ -88,7 +88,9 @@ class Comparison(ResultTable[Result]):
             accuracy = {name: float(x) for name, x in content["accuracy"].items()}
             notes = [str(note) for note in content["notes"]]
             asked = None if bootstrap is None else Bootstrap(**bootstrap)
-            return cls(results, asked, skipped, accuracy=accuracy, notes=notes)
+            loaded = cls(results, asked, skipped, accuracy=accuracy, notes=notes)
+            loaded.lay_out()  # which refuses values that are none
+            return loaded
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{os.fspath(path)} is damaged ({error}): write it again with to_json"

@@ -1,0 +1,1 @@
+"""Damaged and forged files for every reader: `python -m tests.fuzz --help`."""
