@@ -26,7 +26,7 @@ from rightly.calibrators.pseudo_shift import pseudo_shifted
 from rightly.calibrators.solvers.execution import single_threaded
 from rightly.calibrators.solvers.optimise import split_rows
 from rightly.predictions import Predictions
-from rightly.tensor_shapes import Labels
+from rightly.tensor_shapes import Labels, PerSample
 
 if TYPE_CHECKING:
     from rightly.calibrators.base import Calibrator
@@ -128,8 +128,12 @@ def cross_fit_scores(
         for kind, rows, truth, images in _list_groups(
             predictions[held_out], labels[held_out], image[held_out], "features" in calibrator.needs
         ):
-            confidence = fitted.compute_confidence(fitted.select_views(rows))
-            columns = (score(confidence), fitted.compute_classes(rows), truth, images)
+            columns = (
+                score(_compute_confidence(fitted, rows)),
+                fitted.compute_classes(rows),
+                truth,
+                images,
+            )
             parts.setdefault(kind, []).append(tuple(column.cpu() for column in columns))
     groups = {
         kind: ScoredRows(*(torch.cat(column).numpy() for column in zip(*both, strict=True)))
@@ -139,8 +143,12 @@ def cross_fit_scores(
 
 
 def _mean_score(fitted: "Calibrator", predictions: Predictions) -> float:
-    confidence = fitted.compute_confidence(fitted.select_views(predictions))
-    return float(score(confidence).mean())
+    return float(score(_compute_confidence(fitted, predictions)).mean())
+
+
+def _compute_confidence(fitted: "Calibrator", predictions: Predictions) -> PerSample:
+    fitted.to(predictions.logits.device)
+    return fitted.compute_confidence(fitted.select_views(predictions))
 
 
 def _list_groups(
