@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, TypeVar, final
+from typing import Any, TypeVar, cast, final
 
 import torch
 from torch import Tensor
@@ -105,7 +105,7 @@ class Calibrator(Adaptable, ABC):
     @final
     def adapt(self: Self, unlabelled: Predictions) -> Self:
         """A copy at the level that a batch without labels shows; each sample counts alone again."""
-        return adapting.adapt(self, unlabelled)
+        return cast(Self, adapting.adapt(self, unlabelled))
 
     @final
     def expected_accuracy(self, unlabelled: Predictions, *, level: float = 0.9) -> ExpectedAccuracy:

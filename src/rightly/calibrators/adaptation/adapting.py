@@ -2,7 +2,7 @@
 
 import copy
 import warnings
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -17,8 +17,6 @@ from rightly.tensor_shapes import Labels, Logits, PerSample
 
 if TYPE_CHECKING:
     from rightly.calibrators.base import Calibrated, Calibrator
-
-Adapted = TypeVar("Adapted", bound="Calibrator")
 
 
 def find_context(calibrator: "Calibrator") -> Context:
@@ -37,7 +35,7 @@ def find_context(calibrator: "Calibrator") -> Context:
     return calibrator.context
 
 
-def adapt(calibrator: Adapted, unlabelled: Predictions) -> Adapted:
+def adapt(calibrator: "Calibrator", unlabelled: Predictions) -> "Calibrator":
     """A copy of the calibrator at the context of this batch, whatever it was adapted to before."""
     context, batch, _ = _look_at(calibrator, unlabelled)
     if batch.is_clipped:

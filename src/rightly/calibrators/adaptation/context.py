@@ -47,6 +47,7 @@ class Context(nn.Module):
         "limits": Stored("2"),
         "noise": Stored(low=0),
         "misses": Stored("k"),
+        "kind_contexts": Stored("k"),
         "value": Stored(),
     }
 
@@ -55,6 +56,7 @@ class Context(nn.Module):
     limits: Tensor  # (2,): the contexts that it may be adapted to
     noise: Tensor  # samples' worth by which the context of a batch is shrunk
     misses: Tensor  # (k,): expected less true accuracy of each kind of shift, when left out
+    kind_contexts: Tensor  # (k,): the context of each of these kinds
     value: Tensor  # the context that it is adapted to
 
     @classmethod
@@ -101,7 +103,9 @@ class Context(nn.Module):
         adapted = self.adjust(confidence, self.value.new_tensor(batch.value))
         value, kinds = float(adapted.mean()), len(self.misses)
         sampling = float((adapted * (1 - adapted)).mean()) / len(adapted)
-        missed = float(self.misses.square().mean()) * (1 + 1 / kinds)
+        # The farther from what was learned from, the farther the line may lead astray.
+        farther = abs(batch.value) / float(self.kind_contexts.square().mean().sqrt())
+        missed = float(self.misses.square().mean()) * (1 + 1 / kinds) * max(1.0, farther) ** 2
         width = float(t.ppf((1 + level) / 2, kinds - 1)) * math.sqrt(sampling + missed)
         return ExpectedAccuracy(value, max(0.0, value - width), min(1.0, value + width))
 

@@ -83,11 +83,12 @@ def learn_context(
 
     with single_threaded():
         weights = fit(batches)
-        misses = []
+        misses, kind_contexts = [], []
         for kind in groups if len(groups) > 1 else ():
             without = fit([batch for batch in batches if batch.kind != kind])
             (held_out,) = (batch for batch in batches if batch.kind == kind and batch.is_pure)
             adapted = _adapt(held_out.rows.score, means[id(held_out)], without)
+            kind_contexts.append(means[id(held_out)] - weights.origin)
             misses.append(float(expit(adapted).mean() - held_out.rows.correct.mean()))
     spread = float(np.mean((values - weights.origin) ** 2))
     noise = float((unshifted.score - reference[unshifted.predicted]).var()) / max(spread, 1e-6)
@@ -97,6 +98,7 @@ def learn_context(
         limits=torch.tensor([low, high]) - weights.origin,
         noise=torch.tensor(noise),
         misses=torch.tensor(misses),
+        kind_contexts=torch.tensor(kind_contexts),
     )
 
 
@@ -153,7 +155,7 @@ def _compute_confidence(fitted: "Calibrator", predictions: Predictions) -> PerSa
 
 def _list_groups(
     predictions: Predictions, labels: Labels, image: Labels, needs_features: bool
-) -> list[tuple[str, Predictions, Labels, Labels]]:
+) -> list[tuple[str, Predictions, torch.Tensor, torch.Tensor]]:
     """Rows by kind: unshifted, each kind of shift, and each view of unshifted images."""
     kinds = predictions.shift_kinds()
     groups = []
