@@ -205,8 +205,10 @@ def _log_odds(logits: Logits, classes: Labels, temperature: float | Tensor) -> F
     inverse, parts = torch.as_tensor(temperature, dtype=torch.float64).reciprocal(), []
     for rows in iterate_chunks(logits):
         z, chosen = logits[rows], classes[rows, None]
-        # Beside the largest, which is exactly 1, so that sums in float64 lose nothing to it.
-        ratios = exp_negligible((z - z.amax(-1, keepdim=True)).mul_(inverse))
+        # Beside the largest, which is exactly 1, so that sums in float64 lose nothing to it. A GPU
+        # is not slowed down by what is negligible.
+        exponents = (z - z.amax(-1, keepdim=True)).mul_(inverse)
+        ratios = exponents.exp_() if z.is_cuda else exp_negligible(exponents)
         total = ratios.sum(-1, keepdim=True, dtype=torch.float64)
         same = ratios.gather(-1, chosen)
         other = ratios.scatter_(-1, chosen, 0.0).amax(-1, keepdim=True)

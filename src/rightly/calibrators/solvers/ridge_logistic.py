@@ -95,8 +95,10 @@ def fit_platt(
     level = torch.logit((weight @ targets) / weight.sum())
     if not bool(x.any()):  # one score, as of one sample, has no slope to be solved for
         return Affine(torch.zeros_like(centre), level)
-    slope, bias = (0.0, 0.0) if start is None else (start.slope, start(centre))
-    found = _solve_platt(x, targets, weight, float(slope), float(bias))
+    begin = (0.0, 0.0)
+    if start is not None:
+        begin = float(start.slope), float(start.bias + start.slope * centre)
+    found = _solve_platt(x, targets, weight, *begin)
     if not found[0] > 0:
         return Affine(torch.zeros_like(centre), level)
     slope, bias = (torch.tensor(one, dtype=score.dtype, device=score.device) for one in found)
