@@ -43,7 +43,7 @@ class MultiIsotonic(VectorCalibrator):
     def compute_vectors(self, logits: Logits) -> Logits:
         p = logits.double().softmax(-1)
         mapped, total = self._map(p)
-        return p.mul_(TILT).add_(mapped).div_((total + TILT)[:, None])
+        return p.mul_(TILT).add_(mapped).mul_((total + TILT).reciprocal()[:, None])
 
     def compute_entries(self, logits: Logits, classes: Labels) -> PerSample:
         p = logits.double().softmax(-1)
