@@ -43,7 +43,7 @@ class MultiIsotonic(VectorCalibrator):
     def compute_vectors(self, logits: Logits) -> Logits:
         p = logits.double().softmax(-1)
         mapped, total = self._map(p)
-        return p.mul_(TILT).add_(mapped).div_((total + TILT)[:, None])
+        return p.mul_(TILT).add_(mapped).mul_((total + TILT).reciprocal()[:, None])
 
     def compute_entries(self, logits: Logits, classes: Labels) -> PerSample:
         p = logits.double().softmax(-1)
@@ -60,8 +60,9 @@ class MultiIsotonic(VectorCalibrator):
                 self._table = LineTable(self.xs, self.ys)
             mapped = self._table(p)
         total = mapped.sum(-1, dtype=torch.float64)
-        # Under shift a whole row can map to 0; it then keeps its own probabilities.
-        is_lost = total <= 1e-12
+        # Under shift a whole row can map to 0, and between equal points of saturated probabilities
+        # there is no line (NaN); it then keeps its own probabilities.
+        is_lost = ~(total > 1e-12)
         if is_unsynchronised(p) or is_lost.any():
             mapped = torch.where(is_lost[:, None], p, mapped)
             total = torch.where(is_lost, 1.0, total)

@@ -51,7 +51,7 @@ def scaled_softmax(logits: Logits, inverse: PerSample) -> Logits:
         z = logits[rows]
         gaps = (z - z.amax(-1, keepdim=True)) * inverse[rows, None].to(z.dtype)
         e = gaps.exp_().double()
-        torch.div(e, e.sum(-1, keepdim=True), out=probabilities[rows])
+        torch.mul(e, e.sum(-1, keepdim=True).reciprocal_(), out=probabilities[rows])
     return probabilities
 
 
@@ -75,10 +75,10 @@ def _find_lost(probabilities: Logits, classes: Labels) -> PerSampleBool:
     single = probabilities.float()
     if not is_unsynchronised(single):
         own = single.gather(1, classes[:, None])
-        others = single.scatter(1, classes[:, None], -1).amax(-1)
-        lost = others >= own.squeeze(-1)
+        lost = single.scatter_(1, classes[:, None], -1).amax(-1) >= own.squeeze(-1)
         if not lost.any():  # the usual case, at a quarter of the cost of argmax
             return lost
+        single.scatter_(1, classes[:, None], own)
     return single.argmax(-1) != classes
 
 
