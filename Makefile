@@ -2,7 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast test-libraries browser lint format types docs bench clean
+# Other people's libraries that test-libraries installs; the last two without what they ask for.
+LIBRARIES := huggingface_hub pyyaml transformers datasets pandas polars duckdb
+ALONE := torchvision==0.28.0 timm
+
+.PHONY: demo test test-fast test-libraries test-lowest fuzz browser lint format types docs bench \
+	pins clean
 
 demo: .venv/ready
 	$(BIN)/rightly demo
@@ -18,6 +23,18 @@ test-fast: .venv/ready browser
 test-libraries: .venv-libraries/ready
 	.venv-libraries/bin/python -m pytest -q tests/classifiers tests/datasets tests/predictions \
 		tests/collection tests/test_examples.py
+
+# The lowest versions of all dependencies. Shapes are not checked here: jaxtyping's oldest plugin
+# for pytest cannot.
+test-lowest: .venv-lowest/ready
+	.venv-lowest/bin/python -m pytest -q -o addopts= -m "not slow" \
+		-W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning tests/predictions tests/metrics \
+		tests/calibrators tests/datasets tests/decisions tests/evaluation tests/classifiers \
+		tests/deployment tests/serving tests/reporting tests/cli tests/collection
+
+# Damaged and forged files for every reader: ten minutes for all of them, other files each commit.
+fuzz: .venv/ready
+	$(BIN)/python -m tests.fuzz --minutes 10 --seed "$$(git rev-parse --short HEAD || echo 0)"
 
 # A real browser for the tests of pages, from Debian's packages.
 browser:
@@ -51,10 +68,23 @@ bench: .venv/ready
 .venv-libraries/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-libraries
 	.venv-libraries/bin/pip install -q -c constraints.txt torch
-	.venv-libraries/bin/pip install -q -c constraints.txt -e ".[dev,ray]" \
-		huggingface_hub pyyaml transformers datasets pandas polars duckdb
-	.venv-libraries/bin/pip install -q --no-deps torchvision==0.28.0 timm
+	.venv-libraries/bin/pip install -q -c constraints.txt -e ".[dev,ray]" $(LIBRARIES)
+	.venv-libraries/bin/pip install -q -c constraints.txt --no-deps $(ALONE)
 	touch $@
 
+# Everything but torch at the lowest version that pyproject.toml allows.
+.venv-lowest/ready: pyproject.toml constraints.txt .ci/list-lowest
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/pip install -q -c constraints.txt torch
+	.venv-lowest/bin/python .ci/list-lowest > .venv-lowest/lowest.txt
+	.venv-lowest/bin/pip install -q -r .venv-lowest/lowest.txt torch==$$(.venv-lowest/bin/python \
+		-c "import importlib.metadata as m; print(m.version('torch'))")
+	.venv-lowest/bin/pip install -q --no-deps -e .
+	touch $@
+
+# Writes constraints.txt anew: the newest versions of all that the environments above hold.
+pins:
+	$(PYTHON) .ci/pin-versions $(LIBRARIES) $(ALONE)
+
 clean:
-	rm -rf .venv .venv-libraries build dist site
+	rm -rf .venv .venv-libraries .venv-lowest build dist site

@@ -301,3 +301,21 @@ def test_columns_of_other_types_than_written_are_refused(tmp_path, name, values)
     pyarrow.parquet.write_table(forged, made.shard(0))
     with pytest.raises(ValueError, match="part-000000.parquet is damaged|/a: logits must"):
         rightly.load(made.path)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pyarrow.array([b"\xff"] * 6).view(pyarrow.string()),
+        pyarrow.array([None, *"bcdef"]),
+        pyarrow.array([1] * 6),
+    ],
+)
+def test_names_of_images_that_are_no_text_are_damage(tmp_path, names):
+    made = Store.begin(tmp_path / "a", asked(shards=1))
+    made.write(0, block_of([0, 1]))
+    table = pyarrow.parquet.read_table(made.shard(0))
+    forged = table.set_column(table.column_names.index("name"), "name", names)
+    pyarrow.parquet.write_table(forged, made.shard(0))
+    with pytest.raises(ValueError, match="part-000000.parquet is damaged"):
+        read_image_names(made.path)

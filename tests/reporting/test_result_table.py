@@ -15,6 +15,7 @@ from rightly.reporting.result_table import count, read_results
 from tests.reporting.test_layout import make_results
 
 BOOTSTRAP = Bootstrap(200, 3, "ts")
+ROW = {"calibrator": "ts", "dataset": "ind", "metric": "ece", "value": 0.1, "seed": 0}
 
 
 @pytest.fixture
@@ -57,6 +58,8 @@ def test_json_is_versioned_and_comes_back(comparison, tmp_path):
         ({"rows": []}, "damaged .no rows"),
         ({"skipped": 3}, "is damaged"),
         ({"bootstrap": {"reference": "none of them"}}, "is damaged"),
+        ({"rows": [{**ROW, "dataset": 3}]}, "is damaged .*names and numbers"),
+        ({"rows": [{**ROW, "value": "0.1"}]}, "is damaged .*names and numbers"),
     ],
 )
 def test_other_files_are_refused_with_a_remedy(comparison, tmp_path, change, words):

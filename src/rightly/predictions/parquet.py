@@ -94,13 +94,18 @@ def read_image_names(path: Path) -> tuple[list[str], np.ndarray, tuple[str, ...]
     shifts = tuple(settings["shifts"])
     for shard in shards:
         try:
-            table = _parquet().read_table(shard, columns=["image", "name", "shift"])
+            table = _parquet().read_table(
+                shard, columns=["image", "name", "shift"], page_checksum_verification=True
+            )
+            found = table["name"].to_pylist()
+            if not all(isinstance(name, str) for name in found):
+                raise ValueError("its column name holds other things than text")
+            numbers.append(
+                np.stack([_to_array(table[key].combine_chunks()) for key in ("image", "shift")])
+            )
         except DAMAGE as error:
             raise damage_error(shard, error) from error
-        names += table["name"].to_pylist()
-        numbers.append(
-            np.stack([_to_array(table[key].combine_chunks()) for key in ("image", "shift")])
-        )
+        names += found
     image, shift = np.concatenate(numbers, 1)  # (2, n)
     order = np.lexsort((image, shift))
     return [names[i] for i in order], shift[order], shifts

@@ -79,7 +79,7 @@ class Comparison(ResultTable[Result]):
         """A comparison that `to_json` wrote: its values, without calibrators and data."""
         content = read_results(path, cls.kind)
         try:
-            results = [Result(**restore_nan(row)) for row in content["rows"]]
+            results = [_restore_result(row) for row in content["rows"]]
             bootstrap = content["bootstrap"]
             skipped = {name: tuple(needs) for name, needs in content["skipped"].items()}
             unknown = [row.metric for row in results if row.metric not in METRICS]
@@ -119,6 +119,15 @@ class Comparison(ResultTable[Result]):
             tests = f", tested against {self.bootstrap.reference}"
         skipped = f", {len(self.skipped)} skipped" if self.skipped else ""
         return f"<Comparison: {size}, {count(self.metrics, 'metric')}{tests}{skipped}>"
+
+
+def _restore_result(record: Mapping[str, Any]) -> Result:
+    """A row read from JSON: three names, then numbers."""
+    row = Result(**restore_nan(record))
+    are_names = all(isinstance(name, str) for name in row[:3])
+    if not are_names or not all(type(number) in (int, float) for number in row[3:]):
+        raise TypeError(f"a row must hold names and numbers, got {str(record)[:200]}")
+    return row
 
 
 def compare(

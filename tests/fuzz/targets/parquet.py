@@ -132,7 +132,8 @@ def read(folder: Path) -> None:
     predictions, labels = rightly.load(folder)
     check_predictions(predictions, labels)
     read_source(folder)
-    parquet.read_image_names(folder)
+    names, _, _ = parquet.read_image_names(folder)
+    assert len(names) == len(predictions)
 
 
 TARGET = Target("parquet", (ValueError,), make_samples, mutate, read)
