@@ -91,10 +91,10 @@ def test_shards_are_scored_as_the_whole(folder, tmp_path, name):
 
 def test_joined_scores_are_in_the_order_of_load(folder, tmp_path):
     out = tmp_path / "scores"
-    scoring = ScoringJob.begin(fitted(folder, "spline"), folder / "preds", out)
-    score = scoring.open()
-    for k in (3, 1, 2, 0):
-        score(k)
+    with ScoringJob.begin(fitted(folder, "spline"), folder / "preds", out) as scoring:
+        score = scoring.open()
+        for k in (3, 1, 2, 0):
+            score(k)
     joined, rows = scoring.join(), rows_of(out)
     assert joined == rows.to_pydict()
     assert joined["shift"] == sorted(joined["shift"])
@@ -208,7 +208,7 @@ def test_input_that_is_not_whole_is_refused(folder, tmp_path):
     with pytest.raises(ValueError, match="2 of 4 shards are missing"):
         apply(calibrator, half, out)
     apply(calibrator, folder / "preds", out)
-    with pytest.raises(ValueError, match="holds scores already"):
+    with pytest.raises(ValueError, match="holds scores that apply wrote"):
         apply(calibrator, out, tmp_path / "again")
     assert not (tmp_path / "again").exists()
 
@@ -226,16 +226,17 @@ def test_what_does_not_fit_the_calibrator_is_refused_at_once(folder, tmp_path):
 def test_another_file_in_place_of_the_calibrator_is_refused(folder, tmp_path):
     path = tmp_path / "a.safetensors"
     path.write_bytes(fitted(folder, "spline").read_bytes())
-    scoring = ScoringJob.begin(path, folder / "preds", tmp_path / "scores")
-    path.write_bytes(fitted(folder, "temperature_scaling").read_bytes())
-    with pytest.raises(ValueError, match="not the calibrator that apply began with"):
-        scoring.open()
+    with ScoringJob.begin(path, folder / "preds", tmp_path / "scores") as scoring:
+        path.write_bytes(fitted(folder, "temperature_scaling").read_bytes())
+        with pytest.raises(ValueError, match="not the calibrator that apply began with"):
+            scoring.open()
 
 
 def test_scores_are_not_taken_for_predictions(folder, tmp_path):
-    scoring = ScoringJob.begin(fitted(folder, "spline"), folder / "preds", tmp_path / "scores")
-    score = scoring.open()
-    for k in scoring.target.missing():
-        score(k)
+    begun = ScoringJob.begin(fitted(folder, "spline"), folder / "preds", tmp_path / "scores")
+    with begun as scoring:
+        score = scoring.open()
+        for k in scoring.target.missing():
+            score(k)
     with pytest.raises(ValueError, match="scores that apply wrote, not predictions"):
         rightly.load(tmp_path / "scores")

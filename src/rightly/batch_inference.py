@@ -12,7 +12,8 @@ import itertools
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,12 @@ from typing import Any
 import numpy as np
 
 from rightly.atomic_write import check_target, escape_formula, write_atomically
-from rightly.calibrators import AnyCalibrator, load_calibrator
+from rightly.calibrators import AnyCalibrator, FittedCalibrator, load_calibrator
 from rightly.collection.distributed import run_shards
 from rightly.collection.ray_cluster import Cluster
+from rightly.evaluation.leakage import CalibrationData, check_same_classifier
 from rightly.predictions import Predictions, load
-from rightly.predictions.parquet import KEY, read_columns, read_settings
+from rightly.predictions.parquet import KEY, open_shards, read_columns
 from rightly.predictions.store import Store
 
 COLLECTED = ("image", "name", "label", "shift")
@@ -45,11 +47,13 @@ def apply(
     *,
     cluster: Cluster | None = None,
     progress: Progress = lambda done, total: None,
+    any_classifier: bool = False,
 ) -> int | None:
     """Writes a confidence for every prediction to `out`: a .csv file, else a Parquet data set.
 
     `calibrator` and `predictions` are files; predictions that collect wrote as a folder are scored
     shard by shard, with a `cluster` by workers of Ray. Returns the number of rows of a CSV file.
+    Predictions of another classifier than the calibrated one are refused unless `any_classifier`.
     """
     calibrator, predictions, out = Path(calibrator), Path(predictions), Path(out)
     if out.suffix == ".csv" or os.path.lexists(out) and not out.is_dir():
@@ -60,10 +64,13 @@ def apply(
             "leave it out"
         )
     if predictions.is_dir() and out.suffix != ".csv":
-        _score_shards(ScoringJob.begin(calibrator, predictions, out), cluster, progress)
+        with ScoringJob.begin(calibrator, predictions, out, any_classifier) as job:
+            _score_shards(job, cluster, progress)
         return None
     if cluster is None:
         fitted, (rows, _) = load_calibrator(calibrator), load(predictions)
+        if not any_classifier:
+            _check_classifier(fitted, rows.fingerprint)
         columns = {name: values.tolist() for name, values in compute_scores(fitted, rows).items()}
         names = rows.class_names or fitted.class_names
         if names:
@@ -71,9 +78,10 @@ def apply(
     else:
         # Beside the file, because all nodes must see it; the system's own would be of each node.
         with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
-            job = ScoringJob.begin(calibrator, predictions, Path(folder))
-            _score_shards(job, cluster, progress)
-            table = job.join()
+            begun = ScoringJob.begin(calibrator, predictions, Path(folder), any_classifier)
+            with begun as job:
+                _score_shards(job, cluster, progress)
+                table = job.join()
         columns = {name: table[name] for name in (*SCORES, "class_name") if name in table}
     count = len(columns["confidence"])
     write_atomically(out, lambda part: _write_csv(part, {"index": list(range(count)), **columns}))
@@ -104,10 +112,18 @@ class ScoringJob:
     target: Store
 
     @classmethod
-    def begin(cls, calibrator: Path, source: Path, out: Path) -> "ScoringJob":
-        """A new folder of scores, or one that was begun with the same calibrator and input."""
+    @contextmanager
+    def begin(
+        cls, calibrator: Path, source: Path, out: Path, any_classifier: bool = False
+    ) -> Iterator["ScoringJob"]:
+        """A new folder of scores, or one that was begun with the same calibrator and input.
+
+        Until it ends, no other run may write to the folder.
+        """
         fitted = load_calibrator(calibrator)
         store = _open_complete(source)
+        if not any_classifier:
+            _check_classifier(fitted, store.settings.get("model_fingerprint"))
         predictions = _read_shard(store, 0)
         if predictions is not None:
             compute_scores(fitted, predictions[:1])  # what does not fit together is refused at once
@@ -117,7 +133,8 @@ class ScoringJob:
             "shards": store.settings["shards"],
             **{f"input_{name}": value for name, value in store.settings.items()},
         }
-        return cls(calibrator, store, Store.begin(out, settings))
+        with Store.claim(out, settings) as target:
+            yield cls(calibrator, store, target)
 
     def open(self) -> Callable[[int], dict[str, Any]]:
         """A function that scores the shard of a number, with the calibrator loaded once."""
@@ -179,28 +196,18 @@ def _score_shards(job: ScoringJob, cluster: Cluster | None, progress: Progress) 
         progress(next(done), len(missing))
 
 
+def _check_classifier(fitted: FittedCalibrator, fingerprint: str | None) -> None:
+    check_same_classifier("predictions", CalibrationData.of_calibrator(fitted), fingerprint)
+
+
 def _open_complete(path: Path) -> Store:
     """The data set in a folder, with all of its shards."""
-    shards = Store(path, {}).shards()
-    if not shards:
-        raise ValueError(f"{path} holds no shards of predictions: it must be what collect wrote")
-    settings = read_settings(shards[0])
-    if "views" not in settings:
-        raise ValueError(f"{path} holds scores already, not predictions to be scored")
-    store = Store(path, settings)
-    missing = store.missing()
-    if missing:
-        raise ValueError(
-            f"{path} is unfinished: {len(missing)} of {settings['shards']} shards are missing; "
-            "run the same collect again to complete it"
-        )
-    return store
+    return Store(path, open_shards(path)[1])
 
 
 def _read_shard(store: Store, k: int) -> Predictions | None:
     """The predictions in one shard; None where none of its images could be decoded."""
-    if read_settings(store.shard(k)) != store.settings:
-        raise ValueError(f"{store.shard(k)} was collected with other settings than other shards")
+    store.check_settings(store.shard(k))
     columns = read_columns(store.shard(k), store.settings)
     views = store.settings["views"]
     if not len(columns["image"]):

@@ -8,6 +8,8 @@ from rightly.decisions.thresholds import check_share, operating_point, threshold
 from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.evaluation.view_cost import select_views_for_budget
 from rightly.predictions import Predictions, check_labels
+from rightly.predictions.accuracy import warn_at_chance
+from rightly.predictions.row_hashes import RowHashes
 from rightly.shapes import AnyArray
 
 
@@ -27,7 +29,8 @@ def fit(
 
     Accept from `threshold` upwards, or from the lowest one whose accepted calibration samples are
     right with this `accuracy`; with neither, there is no threshold. `source` names the classifier,
-    as `rightly.predictions.read_source` reads it from what collect wrote. With a `budget` in mean
+    as `rightly.predictions.read_source` reads it from what collect wrote; without, only the
+    fingerprint in the predictions is recorded. With a `budget` in mean
     forward passes per image, views are used only inside a deferral band, and of the views those
     that pay are selected; without `choose_views` all of them stay.
     """
@@ -54,8 +57,11 @@ def _record(
 ) -> FittedCalibrator:
     """Adds the threshold, and a record of calibration data, metrics before and after, and cost."""
     rows = predictions.unshifted()
+    if source is None and predictions.fingerprint is not None:
+        source = {"name": None, "fingerprint": predictions.fingerprint, "preprocessing": None}
     unshifted, truth = predictions[rows], check_labels(labels, predictions)[rows]
     correct = (fitted.classes(unshifted) == truth).cpu().numpy()
+    warn_at_chance("the calibration data", unshifted, truth)
     record: dict[str, Any] = {
         "classifier": None if source is None else dict(source),
         "calibration": {
@@ -66,6 +72,8 @@ def _record(
             "after": _replace_nan(measure(fitted, unshifted, truth, TABLE_METRICS)),
             "measured_on": "the calibration samples themselves",
         },
+        # A sample, so that test sets with the same rows are refused.
+        "calibration_rows": RowHashes.compute(predictions).to_record(),
         "threshold": None,
     }
     if accuracy is not None or threshold is not None:

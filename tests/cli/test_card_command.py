@@ -13,7 +13,7 @@ def test_a_card_holds_what_was_measured_and_the_hub_reads_it(place, tmp_path, ca
     rightly.save(tmp_path / "test.npz", predictions, labels)
     out = tmp_path / "README.md"
     calibrator = ["--calibrator", str(place / "cal.safetensors")]
-    on = ["--on", f"mine={tmp_path / 'test.npz'}"]
+    on = ["--on", f"mine={tmp_path / 'test.npz'}", "--allow-overlap"]
     assert main(["card", str(place / "model.onnx"), *calibrator, *on, "--out", str(out)]) == 0
     text = out.read_text()
     assert "Accept where confidence ≥ 0.7000" in text and "| mine | 400 |" in text
@@ -46,7 +46,7 @@ def test_a_card_measures_each_shift_by_itself(place, tmp_path, capsys):
         shift_names=["blur:3"],
     )
     rightly.save(tmp_path / "test.npz", both, labels)
-    on = ["--on", f"[b]={tmp_path / 'test.npz'}"]
+    on = ["--on", f"[b]={tmp_path / 'test.npz'}", "--allow-overlap"]
     assert main(["card", str(place / "cal.safetensors"), *on, "--block"]) == 0
     printed = capsys.readouterr().out
     assert "| [b] | 200 |" in printed and "| blur:3 | 200 |" in printed
@@ -58,7 +58,7 @@ def test_a_saved_folder_has_its_calibrator_in_it(place, tmp_path, capsys):
     from tests.deployment.tiny_models import Small, fitted
 
     rightly.CalibratedClassifier(Small(), fitted()).save_pretrained(tmp_path / "folder")
-    on = ["--on", str(tmp_path / "test.npz")]
+    on = ["--on", str(tmp_path / "test.npz"), "--allow-overlap"]
     assert main(["card", str(tmp_path / "folder"), *on, "--block"]) == 0
     assert "| test | 400 |" in capsys.readouterr().out
 

@@ -107,28 +107,28 @@ def test_arguments_at_the_start_of_a_message_become_options(message, expected):
         (["fit", "{cal}", "--method", "spline", "--out", "no/folder/a"], "does not exist"),
         (["fit", "{cal}", "--views", "sideways", "--out", "a"], "--views must be some of"),
         (["fit", "{cal}", "--expected-shift", "2", "--out", "a"], "--expected-shift must"),
-        (["compare", "{cal}", "--on", "{cal}", "--metrics", "luck"], "--metrics must be one of"),
-        (["compare", "{cal}", "--on", "{cal}", "--on", "{cal}"], "different name"),
-        (["compare", "{cal}", "--on", "{cal}", "--methods", "luck"], "--methods must be names"),
-        (["compare", "{cal}", "--on", "{cal}", "--reference", "luck"], "--reference must be one"),
+        (["compare", "{cal}", "--on", "{ind}", "--metrics", "luck"], "--metrics must be one of"),
+        (["compare", "{cal}", "--on", "{ind}", "--on", "{ind}"], "different name"),
+        (["compare", "{cal}", "--on", "{ind}", "--methods", "luck"], "--methods must be names"),
+        (["compare", "{cal}", "--on", "{ind}", "--reference", "luck"], "--reference must be one"),
         (["evaluate", "{saved}", "{cal}", "--resamples", "3"], "--resamples must be at least"),
         (["evaluate", "{saved}", "{unlabelled}"], "TEST unlabelled must hold labels"),
         (["report", "--on", "{cal}", "--out", "a.html"], "report needs CAL"),
         (["report", "{unlabelled}", "--on", "{cal}", "--out", "a.html"], "CAL must hold labels"),
         (["report", "{cal}", "--on", "x={unlabelled}", "--out", "a"], "--on x must hold labels"),
-        (["report", "{cal}", "--on", "{cal}", "--method", "x", "--out", "a"], "--method must be"),
-        (["report", "{cal}", "--on", "{cal}", "--images", "no", "--out", "a"], "no folder no"),
-        (["compare", "{cal}", "--on", "{cal}", "--resamples", "20"], "--resamples must be at"),
-        (["compare", "{cal}", "--on", "{cal}", "--resamples", "0"], "--resamples must be at"),
-        (["compare", "{cal}", "--on", "{cal}", "--seeds", "0"], "--seeds must be at least 1"),
+        (["report", "{cal}", "--on", "{ind}", "--method", "x", "--out", "a"], "--method must be"),
+        (["report", "{cal}", "--on", "{ind}", "--images", "no", "--out", "a"], "no folder no"),
+        (["compare", "{cal}", "--on", "{ind}", "--resamples", "20"], "--resamples must be at"),
+        (["compare", "{cal}", "--on", "{ind}", "--resamples", "0"], "--resamples must be at"),
+        (["compare", "{cal}", "--on", "{ind}", "--seeds", "0"], "--seeds must be at least 1"),
         (["rank", "{cal}"], "must be JSON of results"),
-        (["compare", "{bare}", "--on", "{bare}", "--methods", "ca_views"], "needs predictions"),
+        (["compare", "{bare}", "--on", "{ind}", "--methods", "ca_views"], "needs predictions"),
         (["compare", "{unlabelled}", "--on", "{cal}"], "must hold labels"),
         (["evaluate", "{cal}", "{cal}"], "safetensors"),
     ],
 )
 def test_bad_input_ends_in_one_line_and_status_two(files, capsys, arguments, words):
-    names = {name: str(files / f"{name}.npz") for name in ("cal", "bare", "unlabelled")}
+    names = {name: str(files / f"{name}.npz") for name in ("cal", "ind", "bare", "unlabelled")}
     names["saved"] = str(files / "saved.safetensors")
     assert main([argument.format(**names) for argument in arguments]) == 2
     captured = capsys.readouterr()

@@ -60,7 +60,16 @@ def test_seed_and_number_of_resamples_are_the_users(files, tmp_path):
 @pytest.mark.parametrize("methods", [[], ["--methods", "all"]])
 def test_methods_without_their_inputs_are_skipped_with_a_word(files, capsys, methods):
     bare = str(files / "bare.npz")
-    arguments = ["compare", bare, "--on", bare, "--metrics", "brier", "--no-intervals"]
+    arguments = [
+        "compare",
+        bare,
+        "--on",
+        bare,
+        "--allow-overlap",
+        "--metrics",
+        "brier",
+        "--no-intervals",
+    ]
     assert main([*arguments, *methods]) == 0
     captured = capsys.readouterr()
     skipped = captured.err.partition("skipped: needs view_logits (")[2].partition(")")[0]
@@ -84,7 +93,8 @@ def test_help_names_the_metrics_of_the_table(capsys):
 
 def test_views_can_be_chosen(files, capsys):
     cal = str(files / "cal.npz")
-    arguments = ["compare", cal, "--on", cal, "--methods", "uncalibrated", "--no-intervals"]
+    arguments = ["compare", cal, "--on", cal, "--allow-overlap", "--methods", "uncalibrated"]
+    arguments.append("--no-intervals")
     assert main([*arguments, "--views", "view1"]) == 0
     assert main([*arguments, "--views", "sideways"]) == 2
     assert "--views must be some of" in capsys.readouterr().err

@@ -99,7 +99,7 @@ def commands(tmp_path_factory):
     predictions = rightly.Predictions(predictions.logits, predictions.view_logits, view_names=VIEWS)
     data = str(folder / "cal.npz")
     rightly.save(data, predictions, labels)
-    on = ["--on", f"{ODD}={data}", "--on", f"blurred={data}"]
+    on = ["--on", f"{ODD}={data}", "--on", f"blurred={data}", "--allow-overlap"]
     return {
         "methods": ["methods"],
         "rank": ["rank", str(folder / "a.json"), str(folder / "b.json")],

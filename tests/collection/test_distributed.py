@@ -193,8 +193,8 @@ def test_workers_collect_and_apply_as_one_process_does(place):
     counts = []
     apply("a.safetensors", "ray", "scores", cluster=Cluster(), progress=lambda *x: counts.append(x))
     assert counts == [(done, 4) for done in range(5)]
-    job = ScoringJob.begin(Path("a.safetensors"), Path("ray"), Path("scores"))
-    assert not job.target.missing() and len(job.join()["confidence"]) == 60
+    with ScoringJob.begin(Path("a.safetensors"), Path("ray"), Path("scores")) as job:
+        assert not job.target.missing() and len(job.join()["confidence"]) == 60
 
 
 def test_a_shard_without_a_readable_image_waits_and_other_nodes_are_checked(place):

@@ -39,15 +39,15 @@ def test_paths_and_pairs_give_the_same(comparison, tmp_path):
     assert [row[:5] for row in again] == [row[:5] for row in comparison]
 
 
-def test_what_was_skipped_is_told(sample):
-    bare = (Predictions(sample[0].logits), sample[1])
+def test_what_was_skipped_is_told(sample, other):
+    bare = (Predictions(other[0].logits), other[1])
     shown = compare(sample, {"a": bare}, metrics=["brier"])
     assert shown.skipped == dict.fromkeys(("ca_views", "correctness_logistic"), ("view_logits",))
     assert "ca_only" in shown.methods and "2 skipped" in repr(shown)
 
 
-def test_shifted_rows_are_test_sets(sample):
-    predictions, labels = sample
+def test_shifted_rows_are_test_sets(sample, other):
+    predictions, labels = other
     shift = np.repeat([0, 1], 150)
     both = Predictions(predictions.logits, shift=shift, shift_names=["blur:1"])
     shown = compare(sample, {"mine": (both, labels)}, methods=["ts"], metrics=["ece"])

@@ -59,7 +59,7 @@ def test_a_comparison_keeps_every_digit(comparison, width, with_intervals):
 def test_a_pipe_gets_one_wide_table(comparison):
     text = print_at(None, terminal.render_comparison, comparison, with_intervals=False)
     lines = text.splitlines()
-    assert lines[0].split() == ["first", "set", "b"] and len(lines) == 2 + len(METHODS) + 2
+    assert lines[0].split() == ["first", "set", "b"] and len(lines) == 2 + len(METHODS) + 3
     assert lines[1].split().count("ece") == 2
 
 
@@ -109,7 +109,7 @@ def test_values_that_do_not_exist_are_missing(sample):
     tests = {"all right": (predictions[right], labels[right])}
     methods = ["uncalibrated", "temperature_scaling"]
     for bootstrap in (None, Bootstrap(50)):
-        shown = compare(sample, tests, methods=methods, bootstrap=bootstrap)
+        shown = compare(sample, tests, methods=methods, bootstrap=bootstrap, allow_overlap=True)
         assert print_at(80, terminal.render_comparison, shown).count("n/a") == 2
 
 

@@ -168,7 +168,8 @@ def _list_options(command: object) -> dict[str, str]:
 def name_options(message: str, options: dict[str, str]) -> str:
     """A message of the library with options instead of arguments.
 
-    These are the first words of a message, and what is written as `name='value'` or `name=`. A
+    These are the first words of a message, and what is written as `name='value'`, `name=True` or
+    `name=`. A
     registry refuses one name of several, so `metric` stands for `--metrics` too; `tests` stands for
     an argument TEST.
     """
@@ -190,4 +191,4 @@ def name_options(message: str, options: dict[str, str]) -> str:
 
     message = re.sub(rf"^\w+(?:(?:, | and )\w+)*(?= {VERBS}\b)", name_subject, message)
     message = re.sub(rf"^(\w+)\['(.*?)'\](?= {VERBS}\b)", name_item, message)
-    return re.sub(r"\b(?<!-)(\w+)=(?:'([^']*)'|(?=[\s,:;.)]|$))", name_value, message)
+    return re.sub(r"\b(?<!-)(\w+)=(?:True|'([^']*)'|(?=[\s,:;.)]|$))", name_value, message)

@@ -7,7 +7,7 @@ import typer
 
 from rightly.cli.console import print_line, show_steps
 from rightly.cli.engines import Engine, RayAddress, RayWorkers, make_cluster
-from rightly.cli.inputs import DATA_SET, CalibratorFile
+from rightly.cli.inputs import DATA_SET, AnyClassifier, CalibratorFile
 
 EXAMPLE = "rightly apply calibrator.safetensors test.npz --out confidence.csv"
 
@@ -21,6 +21,7 @@ def run(
     engine: Engine = "local",
     ray_address: RayAddress = None,
     ray_workers: RayWorkers = None,
+    any_classifier: AnyClassifier = False,
 ) -> None:
     """Write a confidence for every prediction."""
     from rightly.batch_inference import apply
@@ -35,6 +36,7 @@ def run(
             out,
             cluster=cluster,
             progress=lambda done, total: progress("applying, shards", done, total),
+            any_classifier=any_classifier,
         )
     subject = f"the confidences of {test}" if rows is None else f"{rows} confidences"
     print_line(f"{subject} are in {out}")

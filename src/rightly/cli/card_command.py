@@ -7,7 +7,7 @@ import typer
 
 from rightly.atomic_write import write_atomically
 from rightly.cli.console import print_line
-from rightly.cli.inputs import OnIfAny, read_paths
+from rightly.cli.inputs import AllowOverlap, AnyClassifier, OnIfAny, read_paths
 
 EXAMPLE = "rightly card model.onnx --calibrator cal.safetensors --on test.npz"
 
@@ -28,6 +28,8 @@ def run(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write.", show_default="printed")
     ] = None,
+    any_classifier: AnyClassifier = False,
+    allow_overlap: AllowOverlap = False,
 ) -> None:
     """Write a model card: calibration, threshold and cost."""
     from rightly.deployment.model_card import make_card
@@ -38,7 +40,14 @@ def run(
             f"--on needs --calibrator, because {model} takes images: name the calibrator that it "
             "was exported with"
         )
-    text = make_card(model, read_paths(on or []), calibrator, block_only=block)
+    text = make_card(
+        model,
+        read_paths(on or []),
+        calibrator,
+        block_only=block,
+        any_classifier=any_classifier,
+        allow_overlap=allow_overlap,
+    )
     if out is None:
         print_line(text)
         return

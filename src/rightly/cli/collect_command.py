@@ -170,18 +170,19 @@ def _collect(
         _check_device(model["device"], cluster)
         model = {**model, "device": "cpu"}  # workers have the device: here it is only looked at
     classifier, images = open_model(**model), open_images(**source)
-    store = Store.begin(out, plan.settings(classifier, images))
     for note in images.notes:
         print_line(note, ERR)
     log, start = CollectionLog(), monotonic()
-    is_complete = not store.missing()
-    with show_progress(len(images), "collecting", *_make_rate(), keep=True, quiet=quiet) as advance:
-        if cluster is None:
-            collect_into(store, classifier, images, plan, batch_size, workers, advance, log)
-        else:
-            job = CollectJob(store, plan, **work, threads=cluster.cpus)
-            collect_with(cluster, job, advance, log)
-    _describe(store, images, log, None if is_complete else monotonic() - start)
+    with Store.claim(out, plan.settings(classifier, images)) as store:
+        is_complete = not store.missing()
+        bar = show_progress(len(images), "collecting", *_make_rate(), keep=True, quiet=quiet)
+        with bar as advance:
+            if cluster is None:
+                collect_into(store, classifier, images, plan, batch_size, workers, advance, log)
+            else:
+                job = CollectJob(store, plan, **work, threads=cluster.cpus)
+                collect_with(cluster, job, advance, log)
+        _describe(store, images, log, None if is_complete else monotonic() - start)
 
 
 def _check_device(device: str, cluster: "Cluster") -> None:
@@ -207,10 +208,14 @@ def _make_rate() -> Any:
 def _describe(
     store: "Store", images: "ImageDataset", log: "CollectionLog", seconds: float | None
 ) -> None:
+    from rightly.predictions.accuracy import read_accuracy
+
     for mode, count in log.converted.items():
         ERR.print(f"{count} images of mode {mode} were converted to RGB")
     skipped = store.skipped()
     for name, reason in skipped:
         print_line(f"skipped {name}: {reason}", ERR)
+    for shift, share in read_accuracy(store.path).items():
+        print_line(f"accuracy{f' under {shift}' if shift else ''}: {share:.1%}")
     took = "was complete" if seconds is None else f"took {seconds:.1f} s"
     print_line(f"{len(images) - len(skipped)} of {len(images)} images are in {store.path} ({took})")

@@ -6,6 +6,8 @@ import typer
 
 from rightly.cli.console import OUT, print_skipped, show_steps
 from rightly.cli.inputs import (
+    AllowOverlap,
+    AnyClassifier,
     BootstrapSeed,
     Cal,
     Intervals,
@@ -45,6 +47,8 @@ def run(
     resamples: Resamples = None,
     bootstrap_seed: BootstrapSeed = 0,
     json: Json = None,
+    any_classifier: AnyClassifier = False,
+    allow_overlap: AllowOverlap = False,
 ) -> None:
     """Fit many calibrators and compare them on test sets."""
     from rightly.reporting import compare
@@ -62,6 +66,8 @@ def run(
             seeds=seeds,
             bootstrap=make_bootstrap(intervals, resamples, bootstrap_seed, reference),
             progress=progress,
+            any_classifier=any_classifier,
+            allow_overlap=allow_overlap,
             **select_metrics(metrics),
         )
     print_skipped(comparison.skipped)

@@ -8,6 +8,8 @@ import typer
 from rightly.cli.console import OUT
 from rightly.cli.inputs import (
     DATA_SET,
+    AllowOverlap,
+    AnyClassifier,
     BootstrapSeed,
     CalibratorFile,
     Intervals,
@@ -28,13 +30,21 @@ def run(
     resamples: Resamples = None,
     bootstrap_seed: BootstrapSeed = 0,
     json: Json = None,
+    any_classifier: AnyClassifier = False,
+    allow_overlap: AllowOverlap = False,
 ) -> None:
     """Measure every metric before and after calibration."""
     from rightly.reporting import evaluate
     from rightly.reporting.terminal import render_evaluation, show
 
     bootstrap = make_bootstrap(intervals, resamples, bootstrap_seed)
-    evaluation = evaluate(calibrator, {test.stem: test}, bootstrap=bootstrap)
+    evaluation = evaluate(
+        calibrator,
+        {test.stem: test},
+        bootstrap=bootstrap,
+        any_classifier=any_classifier,
+        allow_overlap=allow_overlap,
+    )
     show(OUT, render_evaluation, evaluation)
     if json:
         evaluation.to_json(json)

@@ -95,6 +95,7 @@ def run(
         f"{fitted.title}, fitted on {samples} predictions of {predictions.class_count} classes"
         f"{f' and {shifted} of shift augmentation' if shifted else ''}, is in {out}"
     )
+    print_line(f"accuracy on them: {fitted.record['calibration']['accuracy']:.1%}")
     _describe_use(fitted.record, fitted.view_names)
 
 

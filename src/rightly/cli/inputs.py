@@ -70,6 +70,13 @@ Resamples = Annotated[
 FitSeed = Annotated[int, typer.Option("--fit-seed", help="Of fits that draw at random.")]
 BootstrapSeed = Annotated[int, typer.Option("--bootstrap-seed", help="Of the resamples.")]
 
+AnyClassifier = Annotated[
+    bool, typer.Option("--any-classifier", help="Take predictions of another classifier.")
+]
+AllowOverlap = Annotated[
+    bool, typer.Option("--allow-overlap", help="Take test sets that hold calibration rows.")
+]
+
 Size = Annotated[
     int | None, typer.Option("--size", help="Side of the square image the model takes.")
 ]

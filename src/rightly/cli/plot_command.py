@@ -7,6 +7,8 @@ import typer
 
 from rightly.cli.console import print_line, show_status
 from rightly.cli.inputs import (
+    AllowOverlap,
+    AnyClassifier,
     BootstrapSeed,
     FitSeed,
     OnIfAny,
@@ -56,12 +58,16 @@ def run(
     resamples: Annotated[int, typer.Option(help="For intervals and bands.")] = 1000,
     fit_seed: FitSeed = 0,
     bootstrap_seed: BootstrapSeed = 0,
+    any_classifier: AnyClassifier = False,
+    allow_overlap: AllowOverlap = False,
 ) -> None:
     """Draw a figure as .pdf, .svg or .png."""
     if kind not in KINDS:
         close = did_you_mean(kind, KINDS)
         raise ValueError(f"KIND must be one of {', '.join(KINDS)}, got {kind!r}{close}")
+    from rightly.calibrators import as_fitted
     from rightly.evaluation.data_sets import load_test_sets
+    from rightly.evaluation.leakage import CalibrationData, check_test_sets
     from rightly.reporting.figures import (
         FORMATS,
         FigureData,
@@ -83,6 +89,9 @@ def run(
     tests = load_test_sets(read_test_sets(on, split_names(views)))
     with show_status(f"drawing {kind}"):
         fitted = {} if is_fitted_here else _fit_or_load(names, data, calibrator or [], fit_seed)
+        known = [] if data is None else [CalibrationData.of_predictions(data[0])]
+        known += [CalibrationData.of_calibrator(as_fitted(one)) for one in fitted.values()]
+        check_test_sets(known, tests, any_classifier, allow_overlap)
         if calibrator:
             fitted = include_uncalibrated(fitted, tests)
         axes = draw_figure(

@@ -9,6 +9,8 @@ import typer
 from rightly.cli.console import print_line, print_skipped, show_steps
 from rightly.cli.inputs import (
     DATA_SET,
+    AllowOverlap,
+    AnyClassifier,
     BootstrapSeed,
     On,
     Resamples,
@@ -61,6 +63,8 @@ def run(
     title: Annotated[str, typer.Option(help="What the model is called.")] = "this classifier",
     resamples: Resamples = None,
     bootstrap_seed: BootstrapSeed = 0,
+    any_classifier: AnyClassifier = False,
+    allow_overlap: AllowOverlap = False,
 ) -> None:
     """Write one HTML page: can this confidence be trusted?"""
     options = {
@@ -75,12 +79,15 @@ def run(
         "title": title,
         "resamples": resamples,
         "bootstrap-seed": bootstrap_seed,
+        "any-classifier": any_classifier,
+        "allow-overlap": allow_overlap,
         "out": out,
     }
     if cal is None and calibrator is None:
         raise ValueError("report needs CAL, to fit --method on, or --calibrator: name one of them")
     from rightly.datasets import open_images
     from rightly.reporting import report
+    from rightly.reporting.formatting import describe_accuracy
 
     with show_steps() as progress:
         made = report(
@@ -95,11 +102,15 @@ def run(
             title=title,
             bootstrap=make_bootstrap(True, resamples, bootstrap_seed),
             progress=progress,
+            any_classifier=any_classifier,
+            allow_overlap=allow_overlap,
             command=_spell(cal, options),
             **select_metrics(metrics),
         )
     if made.comparison is not None:
         print_skipped(made.comparison.skipped)
+    for line in describe_accuracy(made.evaluation.accuracy):
+        print_line(line)
     print_line(f"the report is in {out}")
 
 
@@ -108,5 +119,8 @@ def _spell(cal: Path | None, options: dict[str, Any]) -> str:
     words = ["rightly", "report", *([] if cal is None else [str(cal)])]
     for name, value in options.items():
         for one in value if isinstance(value, list) else [value]:
-            words += [] if one is None else [f"--{name}", str(one)]
+            if one is True:
+                words.append(f"--{name}")
+            elif one is not None and one is not False:
+                words += [f"--{name}", str(one)]
     return shlex.join(words)

@@ -13,6 +13,7 @@ from torch import Tensor
 from rightly.classifiers.preprocessing import Preprocessing
 from rightly.datasets import ImageDataset, UnreadableImage
 from rightly.datasets.decoding import stored_mode
+from rightly.predictions.row_hashes import hash_image
 
 AHEAD = 3  # batches decoded before the model asks for them
 STEP = 8  # images a thread takes at a time: handing out each alone costs as much as decoding
@@ -34,6 +35,7 @@ class Batch:
     kept: list[int]
     pixels: Tensor | None
     skipped: list[tuple[str, str]]
+    hashes: list[int] = field(default_factory=list)  # of those kept, as they were decoded
 
 
 def decode_batches(
@@ -63,9 +65,10 @@ def decode_batches(
 
 @dataclass(frozen=True)
 class _DecodedImage:
-    """Shape of one image and the mode it was stored in if not RGB; or the error."""
+    """Shape and hash of one image and the mode it was stored in if not RGB; or the error."""
 
     shape: tuple[int, ...] = ()
+    hash: int = 0
     mode: str | None = None
     error: UnreadableImage | None = None
 
@@ -107,12 +110,13 @@ class _PendingBatch:
         if pixels.shape == self.pixels.shape[1:]:
             # By NumPy: torch would call up all its threads for each image.
             self.pixels.numpy()[i - self.rows.start] = pixels
-        return _DecodedImage(pixels.shape, stored_mode(image))
+        return _DecodedImage(pixels.shape, hash_image(image), stored_mode(image))
 
     def finish(self, unreadable: str, log: CollectionLog) -> Batch:
         """Waits for all images of the batch."""
         decoded = [image for part in self.parts for image in part.result()]
         kept: list[int] = []
+        hashes: list[int] = []
         skipped: list[tuple[str, str]] = []
         shape: tuple[int, ...] = ()  # of the first, whichever a thread was done with first
         for i, image in zip(self.rows, decoded, strict=True):
@@ -133,10 +137,11 @@ class _PendingBatch:
             if image.mode is not None:
                 log.converted[image.mode] += 1
             kept.append(i)
+            hashes.append(image.hash)
         log.skipped += skipped
         if not kept or self.pixels is None:
             return Batch(self.rows, [], None, skipped)
         pixels = self.pixels
         if skipped:
             pixels = pixels[[i - self.rows.start for i in kept]]
-        return Batch(self.rows, kept, pixels.permute(0, 3, 1, 2), skipped)
+        return Batch(self.rows, kept, pixels.permute(0, 3, 1, 2), skipped, hashes)

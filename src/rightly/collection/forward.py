@@ -173,6 +173,7 @@ def _make_block(result: _RunningBatch, images: ImageDataset) -> Block:
         None if result.view_logits is None else to_rows(result.view_logits, "logits of views"),
         None if result.features is None else to_rows(result.features, "features"),
         skipped,
+        np.tile(np.array(result.batch.hashes, np.int64), shifts),
     )
 
 
@@ -193,6 +194,7 @@ def combine_blocks(blocks: list[Block]) -> Block:
         join("view_logits"),
         join("features"),
         tuple(item for block in blocks for item in block.skipped),
+        join("image_hash"),
     )
     order = np.lexsort((whole.image, whole.shift))
 
@@ -208,4 +210,5 @@ def combine_blocks(blocks: list[Block]) -> Block:
         logits=whole.logits[order],
         view_logits=sort(whole.view_logits),
         features=sort(whole.features),
+        image_hash=sort(whole.image_hash),
     )

@@ -23,6 +23,7 @@ from rightly.collection.plan import DEFAULT_VIEWS, Plan
 from rightly.datasets import ImageDataset, open_images
 from rightly.datasets.image_dataset import abbreviate
 from rightly.predictions import Predictions, load
+from rightly.predictions.accuracy import warn_at_chance
 from rightly.predictions.store import Block, Store
 from rightly.tensor_shapes import Labels
 
@@ -61,15 +62,16 @@ def collect(
         dataset = open_images(dataset, **(images or {}))
     log = CollectionLog()
     if out is not None:
-        store = Store.begin(Path(out), plan.settings(classifier, dataset))
-        collect_into(store, classifier, dataset, plan, batch_size, workers, advance, log)
-        _warn(dataset, log, store.skipped())
-        return load(out)
+        with Store.claim(Path(out), plan.settings(classifier, dataset)) as store:
+            collect_into(store, classifier, dataset, plan, batch_size, workers, advance, log)
+            _warn(dataset, log, store.skipped())
+        return _warn_unrelated(*load(out))
     shards = plan.shards(len(dataset))
     blocks = compute_blocks(classifier, dataset, plan, shards, batch_size, workers, advance, log)
     whole = combine_blocks([block for _, block in blocks])
     _warn(dataset, log, whole.skipped)
-    return _to_predictions(whole, plan, dataset.class_names or classifier.class_names)
+    class_names = dataset.class_names or classifier.class_names
+    return _warn_unrelated(*_to_predictions(whole, plan, class_names, classifier.fingerprint))
 
 
 def collect_into(
@@ -110,8 +112,17 @@ def _warn(images: ImageDataset, log: CollectionLog, skipped: Sequence[tuple[str,
         warnings.warn(text, UserWarning, stacklevel=3)
 
 
+def _warn_unrelated(
+    predictions: Predictions, labels: Labels | None
+) -> tuple[Predictions, Labels | None]:
+    if labels is not None:
+        as_is = predictions.unshifted()
+        warn_at_chance("the collection", predictions[as_is], labels[as_is])
+    return predictions, labels
+
+
 def _to_predictions(
-    whole: Block, plan: Plan, class_names: Sequence[str] | None
+    whole: Block, plan: Plan, class_names: Sequence[str] | None, fingerprint: str
 ) -> tuple[Predictions, Labels | None]:
     if not len(whole.image):
         name, reason = whole.skipped[0]
@@ -125,5 +136,7 @@ def _to_predictions(
         whole.shift if plan.shifts else None,
         plan.shifts,
         whole.image,
+        whole.image_hash,
+        fingerprint,
     )
     return predictions, None if whole.labels is None else torch.from_numpy(whole.labels)

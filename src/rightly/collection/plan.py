@@ -56,6 +56,7 @@ class Plan:
             "views": list(self.views),
             "shifts": list(self.shifts),
             "features": self.features,
+            "image_hash": True,  # older collections have none
             "precision": self.precision,
             "dtype": self.dtype,
             "seed": self.seed,

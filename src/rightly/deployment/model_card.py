@@ -12,6 +12,7 @@ from rightly.deployment.metadata import CALIBRATOR_FILE, read_config
 from rightly.deployment.provenance import check_described, describe_calibrator
 from rightly.deployment.runtime import SUFFIXES, open_exported
 from rightly.evaluation.data_sets import DataSet, load_test_sets
+from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
@@ -25,19 +26,25 @@ def make_card(
     calibrator: AnyPath | AnyCalibrator | None = None,
     *,
     block_only: bool = False,
+    any_classifier: bool = False,
+    allow_overlap: bool = False,
 ) -> str:
     """The card of an exported file, a saved folder or a calibrator, measured on the test sets.
 
     A test set is a path or predictions with labels; each shift in it is measured by itself. An
     exported file takes images, so measuring it needs its `calibrator`. `block_only` leaves out
-    the header that the Hub reads.
+    the header that the Hub reads. Test sets of another classifier, or with more than 1 % of the
+    calibration rows, are refused unless `any_classifier` or `allow_overlap`.
     """
     metadata = read_metadata(model)
     rows = []
     if tests:
         fitted = _open_calibrator(model, calibrator)
         check_described(metadata, fitted, model)
-        for name, (predictions, labels) in load_test_sets(tests, fitted.view_names).items():
+        loaded = load_test_sets(tests, fitted.view_names)
+        known = [CalibrationData.of_calibrator(fitted)]
+        check_test_sets(known, loaded, any_classifier, allow_overlap)
+        for name, (predictions, labels) in loaded.items():
             rows.append(measure_row(fitted, name, predictions, labels))
     return render_block(metadata, rows) if block_only else render_card(metadata, rows)
 

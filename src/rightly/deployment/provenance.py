@@ -66,10 +66,10 @@ def check_classifier(calibrator: FittedCalibrator, classifier: Classifier) -> No
     fingerprint = source.get("fingerprint")
     if fingerprint is not None and fingerprint != classifier.fingerprint:
         raise ValueError(
-            f"{calibrator.title} was fitted on predictions of {source.get('name')} with weights "
-            f"{fingerprint[:12]}, but {classifier.name} has weights "
-            f"{classifier.fingerprint[:12]}: load the same classifier, or collect its predictions "
-            "and fit again"
+            f"{calibrator.title} was fitted on predictions of "
+            f"{source.get('name') or 'a classifier'} with weights {fingerprint[:12]}, but "
+            f"{classifier.name} has weights {classifier.fingerprint[:12]}: load the same "
+            "classifier, or collect its predictions and fit again"
         )
     expected = expected_preprocessing(calibrator)
     if expected is not None and expected != classifier.preprocessing:

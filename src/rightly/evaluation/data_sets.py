@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from rightly.predictions import Predictions, check_labels, load
+from rightly.predictions.accuracy import warn_at_chance
 from rightly.shapes import AnyArray
 
 Path = str | os.PathLike[str]
@@ -20,8 +21,14 @@ def load_data_set(
 ) -> LabelledSet:
     """Predictions with labels, from a path or a pair; with these views only, where some are named.
 
-    `argument` is what an error calls the data set.
+    `argument` is what an error calls the data set. Warns if accuracy is not above chance.
     """
+    predictions, labels = _read_data_set(source, views, argument)
+    _warn_at_chance(argument, predictions, labels)
+    return predictions, labels
+
+
+def _read_data_set(source: Any, views: Sequence[str] | None, argument: str) -> LabelledSet:
     if isinstance(source, str | os.PathLike):
         predictions, labels = load(source)
         if labels is None:
@@ -52,7 +59,9 @@ def load_test_sets(tests: Any, views: Sequence[str] | None = None) -> dict[str, 
         raise ValueError("tests must name at least one data set, got none")
     sets: dict[str, LabelledSet] = {}
     for name, source in tests.items():
-        parts = split_by_shift(name, *load_data_set(source, views, f"tests[{name!r}]"))
+        whole = _read_data_set(source, views, f"tests[{name!r}]")
+        _warn_at_chance(name, *whole)
+        parts = split_by_shift(name, *whole)
         for title, part in parts.items():
             if title in sets:
                 raise ValueError(
@@ -61,6 +70,13 @@ def load_test_sets(tests: Any, views: Sequence[str] | None = None) -> dict[str, 
                 )
             sets[title] = part
     return sets
+
+
+def _warn_at_chance(name: str, predictions: Predictions, labels: Tensor) -> None:
+    """Of the images as they are, where there are any: a shift may leave nothing to recognise."""
+    as_is = predictions.unshifted()
+    if bool(as_is.any()):
+        warn_at_chance(name, predictions[as_is], labels[as_is])
 
 
 def split_by_shift(name: str, predictions: Predictions, labels: AnyArray) -> dict[str, LabelledSet]:

@@ -40,7 +40,12 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
         shift_names,
     )
     image, origin = _join_images(parts, shift)
-    return whole._replace(image=image, _origin=origin)
+    return whole._replace(
+        image=image,
+        image_hash=join("image_hash") if all(p.image_hash is not None for p in parts) else None,
+        fingerprint=first.fingerprint if all(p.fingerprint for p in parts) else None,
+        _origin=origin,
+    )
 
 
 def _check_parts(parts: Sequence[Predictions]) -> tuple[str, ...]:
@@ -55,6 +60,11 @@ def _check_parts(parts: Sequence[Predictions]) -> tuple[str, ...]:
                     f"all parts must have the same {name}: "
                     f"got {getattr(first, name)} and {getattr(part, name)}"
                 )
+        if part.fingerprint != first.fingerprint and part.fingerprint and first.fingerprint:
+            raise ValueError(
+                "all parts must be predictions of one classifier, but their fingerprints are "
+                f"{first.fingerprint[:12]} and {part.fingerprint[:12]}"
+            )
         for name in ("view_logits", "features"):
             if (getattr(part, name) is None) != (getattr(first, name) is None):
                 raise ValueError(f"either all parts must have {name} or none: some have, some not")

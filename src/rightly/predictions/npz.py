@@ -23,7 +23,8 @@ HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-ARRAYS = ("logits", "view_logits", "features", "shift", "image")
+ARRAYS = ("logits", "view_logits", "features", "shift", "image", "image_hash")
+TEXT = "fingerprint"
 NAMES = ("view_names", "class_names", "shift_names")
 
 
@@ -31,7 +32,7 @@ def read(path: Path) -> tuple[Predictions, Labels | None]:
     """Predictions and labels of one archive, read without ever unpickling anything."""
     arrays = _read_npz(path)
     _check_version(path, arrays.pop("format_version", None))
-    unknown = sorted(set(arrays) - {*ARRAYS, *NAMES, "labels"})
+    unknown = sorted(set(arrays) - {*ARRAYS, *NAMES, TEXT, "labels"})
     if "logits" not in arrays:
         hint = ""
         if "probabilities" in arrays or "probs" in arrays:
@@ -42,6 +43,10 @@ def read(path: Path) -> tuple[Predictions, Labels | None]:
     options: dict[str, Any] = {name: arrays[name] for name in ARRAYS if name in arrays}
     options |= {name: arrays[name].tolist() for name in NAMES if name in arrays}
     try:
+        if TEXT in arrays:
+            if arrays[TEXT].shape or arrays[TEXT].dtype.kind != "U":
+                raise ValueError(f"{TEXT} must be one text, got {arrays[TEXT].dtype}")
+            options[TEXT] = str(arrays[TEXT])
         predictions = Predictions(**options)
         labels = arrays.get("labels")
         return predictions, None if labels is None else check_labels(labels, predictions)
@@ -59,6 +64,8 @@ def write(path: Path, predictions: Predictions, labels: AnyArray | None) -> None
     for name in NAMES:
         if getattr(predictions, name):
             arrays[name] = np.array(getattr(predictions, name))
+    if predictions.fingerprint is not None:
+        arrays[TEXT] = np.array(predictions.fingerprint)
     if labels is not None:
         arrays["labels"] = check_labels(labels, predictions).cpu().numpy()
     write_atomically(path, lambda part: _write_npz(part, arrays))

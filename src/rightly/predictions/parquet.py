@@ -1,8 +1,8 @@
 """Predictions as a Parquet data set: a folder of shards, one row a sample.
 
 Columns: `image`, a number, and `name` of the image, `label` (null where unknown), `shift`,
-`logits`, one `view_NAME` for each view, and `features` where they were kept; settings are JSON in
-the schema's metadata under "rightly". `store.py` writes it.
+`logits`, one `view_NAME` for each view, `features` where they were kept, and `image_hash`;
+settings are JSON in the schema's metadata under "rightly". `store.py` writes it.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,13 +14,19 @@ import numpy as np
 from rightly.optional import require
 from rightly.predictions.bounded_json import parse_json
 from rightly.predictions.predictions import Predictions, check_labels
+from rightly.predictions.shards import (
+    MAX_SHARDS,
+    SHARDS,
+    check_rows,
+    find_doubled,
+    list_shards,
+)
 from rightly.tensor_shapes import Labels
 
 VERSION = 2  # 1 called the column `image` `index`
-SHARDS = "part-*.parquet"  # and nothing beside them: polars refuses a folder with other files
 KEY = b"rightly"
-NUMBERS = ("image", "label", "shift")  # columns of whole numbers
-MAX_SHARDS = 10**6  # their names have six digits
+SKIPPED = b"rightly.skipped"
+NUMBERS = ("image", "label", "shift", "image_hash")  # columns of whole numbers
 
 
 def _is_text(value: object) -> bool:
@@ -38,6 +44,7 @@ SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "shifts": ("a list of names", _are_names),
     "class_names": ("a list of names or null", lambda value: value is None or _are_names(value)),
     "features": ("true or false", lambda value: isinstance(value, bool)),
+    "image_hash": ("true or false", lambda value: isinstance(value, bool)),
     "model": ("a name or null", _is_text),
     "model_fingerprint": ("text or null", _is_text),
     "preprocessing": ("a table or null", lambda value: isinstance(value, dict | None)),
@@ -49,15 +56,7 @@ DAMAGE = (OSError, ValueError, KeyError, TypeError, NotImplementedError)
 
 def read(path: Path) -> tuple[Predictions, Labels | None]:
     """All rows of a data set: images as they are first, then shift by shift, in their order."""
-    shards = _find_shards(path)
-    settings = read_settings(shards[0])
-    if "views" not in settings:
-        raise ValueError(f"{path} holds scores that apply wrote, not predictions")
-    if len(shards) != settings["shards"]:
-        raise ValueError(
-            f"{path} is unfinished: {len(shards)} of {settings['shards']} shards are there; "
-            "run the same collect again to complete it"
-        )
+    shards, settings = open_shards(path)
     columns: dict[str, list[np.ndarray]] = {}
     for shard in shards:
         if read_settings(shard) != settings:
@@ -65,6 +64,12 @@ def read(path: Path) -> tuple[Predictions, Labels | None]:
         for name, column in read_columns(shard, settings).items():
             columns.setdefault(name, []).append(column)
     whole = {name: np.concatenate(parts) for name, parts in columns.items()}
+    doubled = find_doubled(whole["image"], whole["shift"])
+    if doubled is not None:
+        raise ValueError(
+            f"{path} has image {doubled[0]} under shift {doubled[1]} in two shards, one of which "
+            "must be a copy: remove the copy and run the same collect again to replace it"
+        )
     order = np.lexsort((whole["image"], whole["shift"]))
     rows = {name: column[order] for name, column in whole.items()}
     labels = rows["label"]
@@ -81,6 +86,8 @@ def read(path: Path) -> tuple[Predictions, Labels | None]:
             rows["shift"] if settings["shifts"] else None,
             settings["shifts"],
             rows["image"],
+            rows.get("image_hash"),
+            settings.get("model_fingerprint"),
         )
         return predictions, None if (labels < 0).all() else check_labels(labels, predictions)
     except (ValueError, TypeError) as error:
@@ -91,8 +98,8 @@ def read_image_names(path: Path) -> tuple[list[str], np.ndarray, tuple[str, ...]
     """The name of the image behind each row that `read` gives, the row's shift, shifts' names."""
     names: list[str] = []
     numbers = []
-    shards = _find_shards(path)
-    shifts = tuple(read_settings(shards[0])["shifts"])
+    shards, settings = open_shards(path)
+    shifts = tuple(settings["shifts"])
     for shard in shards:
         try:
             table = _parquet().read_table(shard, columns=["image", "name", "shift"])
@@ -109,7 +116,7 @@ def read_image_names(path: Path) -> tuple[list[str], np.ndarray, tuple[str, ...]
 
 def read_source(folder: Path) -> dict[str, Any] | None:
     """Name, fingerprint and preprocessing of the classifier that a data set was collected from."""
-    shards = sorted(folder.glob(SHARDS))
+    shards = list_shards(folder)
     if not shards:
         return None
     settings = read_settings(shards[0])
@@ -120,19 +127,32 @@ def read_source(folder: Path) -> dict[str, Any] | None:
     }
 
 
-def read_columns(shard: Path, settings: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The columns of one shard by name, lists as rows of an array."""
-    names = [*NUMBERS, "logits", *(f"view_{name}" for name in settings["views"])]
-    names += ["features"] if settings["features"] else []
+def read_columns(
+    shard: Path, settings: Mapping[str, Any], names: list[str] | None = None
+) -> dict[str, np.ndarray]:
+    """Columns of one shard by name, or all; lists as rows of an array."""
+    is_whole = names is None
+    if names is None:
+        names = [
+            "image",
+            "label",
+            "shift",
+            "logits",
+            *(f"view_{name}" for name in settings["views"]),
+        ]
+        names += [name for name in ("features", "image_hash") if settings.get(name)]
     try:
         table = _parquet().read_table(shard, columns=names, page_checksum_verification=True)
         columns = {name: _to_array(table[name].combine_chunks()) for name in names}
         for name, column in columns.items():
             if column.dtype.kind != ("i" if name in NUMBERS else "f"):
                 raise ValueError(f"its column {name} is of {column.dtype}")
-        return columns
+        skipped = parse_json((table.schema.metadata or {}).get(SKIPPED, b"[]"))
     except DAMAGE as error:
         raise damage_error(shard, error) from error
+    if is_whole:
+        check_rows(shard, columns, settings, skipped if isinstance(skipped, list) else [])
+    return columns
 
 
 def read_settings(shard: Path) -> dict[str, Any]:
@@ -177,14 +197,23 @@ def damage_error(shard: Path, error: Exception) -> ValueError:
     )
 
 
-def _find_shards(path: Path) -> list[Path]:
-    shards = sorted(path.glob(SHARDS))
+def open_shards(path: Path) -> tuple[list[Path], dict[str, Any]]:
+    """All shards of a complete collection, and their settings."""
+    shards = list_shards(path)
     if not shards:
         raise ValueError(
             f"{path} holds no {SHARDS}: collect did not write it, or was stopped before it had "
             "anything to write; run the same collect again"
         )
-    return shards
+    settings = read_settings(shards[0])
+    if "views" not in settings:
+        raise ValueError(f"{path} holds scores that apply wrote, not predictions")
+    if len(list_shards(path, settings["shards"])) != settings["shards"]:
+        raise ValueError(
+            f"{path} is unfinished: {len(shards)} of {settings['shards']} shards are there; "
+            "run the same collect again to complete it"
+        )
+    return shards, settings
 
 
 def _to_array(column: Any) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Raw outputs of one classifier on n samples, and which images these show."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,8 @@ from rightly.predictions.validation import (
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Features, Labels, Logits, PerSample, PerSampleBool, ViewLogits
 
+HASH = "a hash of each image's bytes"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions:
@@ -35,7 +37,8 @@ class Predictions:
     `shift` marks rows that show the same images under a synthetic shift: 0 is the image as it
     is, s > 0 is the shift called `shift_names[s - 1]`. `image` is a number for each image, equal
     for all rows that show it; where there are shifted rows and it is left out, it is derived by
-    position, if every shift has exactly as many rows as there are unshifted ones.
+    position, if every shift has exactly as many rows as there are unshifted ones. `image_hash`
+    tells which images two data sets share (`row_hashes.py`), `fingerprint` their classifiers.
     Logits of -inf, or of -1e9 or less, are masked: classes that cannot be (see `masking.py`).
     """
 
@@ -47,6 +50,8 @@ class Predictions:
     shift: Labels | None = None
     shift_names: tuple[str, ...] = ()
     image: Labels | None = None
+    image_hash: Labels | None = None  # of the decoded image, before any shift
+    fingerprint: str | None = None  # of the classifier
     # Who numbered the images: a file, a derivation by position, or None for the caller. Equal
     # numbers mean the same image only where this is equal too; slices and copies keep it.
     _origin: str | None = None
@@ -61,6 +66,8 @@ class Predictions:
         shift: AnyArray | None = None,
         shift_names: Sequence[str] = (),
         image: AnyArray | None = None,
+        image_hash: AnyArray | None = None,
+        fingerprint: str | None = None,
     ) -> None:
         raw = check_logits(logits)
         views = None if view_logits is None else check_views(view_logits, raw)
@@ -76,6 +83,9 @@ class Predictions:
         put(self, "shift", shifts)
         put(self, "shift_names", names)
         put(self, "image", derived if image is None else check_image(image, raw))
+        hashes = None if image_hash is None else check_integers("image_hash", HASH, image_hash, raw)
+        put(self, "image_hash", hashes)
+        put(self, "fingerprint", None if fingerprint is None else str(fingerprint))
         put(self, "_origin", None if derived is None else uuid4().hex)
 
     @classmethod
@@ -127,17 +137,7 @@ class Predictions:
     def __getitem__(self, rows: slice | AnyArray) -> "Predictions":
         """Some of the rows: a slice, a boolean mask or row numbers."""
         index = rows if isinstance(rows, slice) else check_rows(rows, self.logits)
-
-        def select(x: Tensor | None) -> Tensor | None:
-            return None if x is None else x[index]
-
-        return self._replace(
-            logits=self.logits[index],
-            view_logits=select(self.view_logits),
-            features=select(self.features),
-            shift=select(self.shift),
-            image=select(self.image),
-        )
+        return self._map_tensors(lambda tensor: tensor[index])
 
     @property
     def class_count(self) -> int:
@@ -216,12 +216,12 @@ class Predictions:
 
     def to(self, device: str | torch.device) -> "Predictions":
         """The same predictions on another device."""
-        tensors = {
-            field.name: getattr(self, field.name).to(device)
-            for field in fields(self)
-            if isinstance(getattr(self, field.name), Tensor)
-        }
-        return self._replace(**tensors)
+        return self._map_tensors(lambda tensor: tensor.to(device))
+
+    def _map_tensors(self, change: Callable[[Tensor], Tensor]) -> "Predictions":
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
+        return self._replace(**{name: change(tensor) for name, tensor in tensors.items()})
 
     def _replace(self, **changes: Any) -> "Predictions":
         """A copy with these fields changed; what was checked once is not checked again."""

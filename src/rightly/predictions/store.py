@@ -4,7 +4,8 @@ Shards appear whole or not at all, so a run that was killed goes on with those t
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,10 @@ import numpy as np
 
 from rightly.atomic_write import write_atomically
 from rightly.optional import require
+from rightly.predictions.folder_lock import LOCK, lock_folder, remove_leftovers
 from rightly.predictions.masking import MASKED
-from rightly.predictions.parquet import KEY, SHARDS, VERSION, read_schema, read_settings
-
-LEFTOVERS = ".part-*.parquet.*.part"  # what a killed run was writing
-SKIPPED = b"rightly.skipped"
+from rightly.predictions.parquet import KEY, SKIPPED, VERSION, read_schema, read_settings
+from rightly.predictions.shards import list_shards, name_shard
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Block:
     view_logits: np.ndarray | None  # (n, m, c)
     features: np.ndarray | None  # (n, d)
     skipped: tuple[tuple[str, str], ...] = ()  # name and reason
+    image_hash: np.ndarray | None = None  # (n,) of the image before any shift
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,21 @@ class Store:
     settings: Mapping[str, Any]
 
     @classmethod
+    @contextmanager
+    def claim(cls, path: Path, settings: Mapping[str, Any]) -> Iterator["Store"]:
+        """The same as `begin`, while no other run may write to the folder."""
+        cls._make_folder(path)
+        with lock_folder(path):
+            store = cls.begin(path, settings)
+            yield store
+
+    @classmethod
     def begin(cls, path: Path, settings: Mapping[str, Any]) -> "Store":
         """A new folder, or one that was begun with the same settings."""
         # As they will be read back: JSON knows no tuples.
         wanted = json.loads(json.dumps({"version": VERSION, **settings}))
-        if path.exists() and not path.is_dir():
-            raise ValueError(f"out must be a folder, but {path} is a file")
-        path.mkdir(parents=True, exist_ok=True)
-        for leftover in path.glob(LEFTOVERS):
-            leftover.unlink()
+        cls._make_folder(path)
+        remove_leftovers(path)
         store = cls(path, wanted)
         shards = store.shards()
         if shards:
@@ -65,9 +72,15 @@ class Store:
                     f"{path} holds another collection ({differences}): choose another folder for "
                     "out, or remove this one"
                 )
-        elif any(path.iterdir()):
+        elif any(file.name != LOCK for file in path.iterdir()):
             raise ValueError(f"out must be a new or empty folder, but {path} holds other files")
         return store
+
+    @staticmethod
+    def _make_folder(path: Path) -> None:
+        if path.exists() and not path.is_dir():
+            raise ValueError(f"out must be a folder, but {path} is a file")
+        path.mkdir(parents=True, exist_ok=True)
 
     def missing(self) -> list[int]:
         """Numbers of the shards that are still to be written."""
@@ -75,11 +88,11 @@ class Store:
 
     def shards(self) -> list[Path]:
         """Those that are there, in order."""
-        return sorted(self.path.glob(SHARDS))
+        return list_shards(self.path, self.settings.get("shards"))
 
     def shard(self, k: int) -> Path:
         """The place of one shard."""
-        return self.path / f"part-{k:06d}.parquet"
+        return self.path / name_shard(k)
 
     def write(self, k: int, block: Block) -> None:
         """Writes one shard, whole or not at all; one without rows needs another to be there."""
@@ -98,12 +111,21 @@ class Store:
             ) from error
 
     def skipped(self) -> list[tuple[str, str]]:
-        """Name and reason of every image that could not be decoded."""
-        return [
-            (name, reason)
-            for k in range(self.settings["shards"])
-            for name, reason in json.loads(read_schema(self.shard(k)).metadata[SKIPPED])
-        ]
+        """Name and reason of every image that could not be decoded, from a complete collection."""
+        found: list[tuple[str, str]] = []
+        for k in range(self.settings["shards"]):
+            self.check_settings(self.shard(k))
+            listed = json.loads(read_schema(self.shard(k)).metadata[SKIPPED])
+            found += [(name, reason) for name, reason in listed]
+        return found
+
+    def check_settings(self, shard: Path) -> None:
+        """Refuses a shard that another run wrote."""
+        if read_settings(shard) != self.settings:
+            raise ValueError(
+                f"{shard} was collected with other settings than other shards: remove it and run "
+                "the same collect again to replace it"
+            )
 
     def _make_empty_table(self, block: Block) -> Any:
         """No rows, in the columns of another shard: nothing else tells how wide they are."""
@@ -129,6 +151,8 @@ class Store:
                 columns[f"view_{name}"] = self._make_lists(block.view_logits[:, i])
         if block.features is not None:
             columns["features"] = self._make_lists(block.features)
+        if block.image_hash is not None:
+            columns["image_hash"] = pa.array(block.image_hash, pa.int64())
         return pa.table(columns).replace_schema_metadata(self._make_metadata(block))
 
     def _make_lists(self, values: np.ndarray) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rightly.calibrators import AnyCalibrator
 from rightly.evaluation.data_sets import LabelledSet, TestSets, load_data_set, load_test_sets
+from rightly.evaluation.leakage import CalibrationData, check_test_sets, measure_accuracies
 from rightly.evaluation.measurement import TABLE_METRICS, Progress, compare_methods
 from rightly.evaluation.method_selection import resolve_methods
 from rightly.evaluation.results import Bootstrap, MethodRank, Result, mean_ranks, unique
@@ -39,6 +40,7 @@ class Comparison(ResultTable[Result]):
     calibrators: Mapping[str, AnyCalibrator] = field(default_factory=dict)  # of the first seed
     cal: LabelledSet | None = None
     tests: TestSets = field(default_factory=dict)
+    accuracy: Mapping[str, float] = field(default_factory=dict)  # the classifier's, by test set
 
     @property
     def rows(self) -> Sequence[Result]:
@@ -60,11 +62,12 @@ class Comparison(ResultTable[Result]):
         return [row._asdict() for row in self.results]
 
     def lay_out(self) -> Layout:
-        return lay_out_comparison(self.results, self.bootstrap)
+        return lay_out_comparison(self.results, self.bootstrap, self.accuracy)
 
     def describe(self) -> dict[str, Any]:
         skipped = {name: list(needs) for name, needs in self.skipped.items()}
-        return {**describe_bootstrap(self.bootstrap), "skipped": skipped}
+        accuracy = dict(self.accuracy)
+        return {**describe_bootstrap(self.bootstrap), "skipped": skipped, "accuracy": accuracy}
 
     @classmethod
     def load(cls, path: FilePath) -> "Comparison":
@@ -77,7 +80,9 @@ class Comparison(ResultTable[Result]):
             unknown = [row.metric for row in results if row.metric not in METRICS]
             if unknown or not results:
                 raise ValueError(f"unknown metric {unknown[0]!r}" if unknown else "no rows")
-            return cls(results, None if bootstrap is None else Bootstrap(**bootstrap), skipped)
+            accuracy = {name: float(x) for name, x in content.get("accuracy", {}).items()}
+            asked = None if bootstrap is None else Bootstrap(**bootstrap)
+            return cls(results, asked, skipped, accuracy=accuracy)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"{os.fspath(path)} is damaged ({error}): write it again with to_json"
@@ -117,6 +122,8 @@ def compare(
     seeds: int = 1,
     bootstrap: Bootstrap | None = None,
     progress: Progress | None = None,
+    any_classifier: bool = False,
+    allow_overlap: bool = False,
 ) -> Comparison:
     """Fits methods on the calibration data and measures them on every test set.
 
@@ -124,15 +131,19 @@ def compare(
     `methods` are names, aliases or groups, or "all"; without any, the groups baseline, paper and
     own. Of a group, those methods are compared whose inputs are in all data. `metrics` are names,
     or "all". What draws at random is fitted once a seed. With a `Bootstrap`, values have intervals
-    and paired tests.
+    and paired tests. Test sets of another classifier, or with more than 1 % of the calibration
+    rows, are refused unless `any_classifier` or `allow_overlap`.
     """
     fitted_on, on = load_data_set(cal, argument="cal"), load_test_sets(tests)
+    known = CalibrationData.of_predictions(fitted_on[0])
+    check_test_sets([known], on, any_classifier, allow_overlap)
     chosen, skipped = resolve_methods(methods, fitted_on, on)
     results, calibrators = compare_methods(
         fitted_on, on, chosen, metrics, seeds, bootstrap, progress
     )
     resolved = None if bootstrap is None else bootstrap.resolve(chosen)
-    return Comparison(results, resolved, skipped, calibrators, fitted_on, on)
+    accuracy = measure_accuracies(on)
+    return Comparison(results, resolved, skipped, calibrators, fitted_on, on, accuracy)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

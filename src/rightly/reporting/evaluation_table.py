@@ -7,6 +7,7 @@ from typing import Any
 
 from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
 from rightly.evaluation.data_sets import TestSets, load_test_sets
+from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import BeforeAfter, measure_before_and_after
 from rightly.evaluation.results import RESAMPLES, Bootstrap, Result
 from rightly.reporting.formatting import describe_interval, format_percent, format_units
@@ -89,14 +90,20 @@ def evaluate(
     *,
     metrics: str | Sequence[str] | None = None,
     bootstrap: Bootstrap | None = None,
+    any_classifier: bool = False,
+    allow_overlap: bool = False,
 ) -> Evaluation:
     """Measures a fitted calibrator, or a saved one by its path, before and after on test sets.
 
     A data set is a path or (predictions, labels); one with shifted rows makes several test sets.
     Without `metrics`, all. With a `Bootstrap`, values have intervals and changes paired tests.
+    Test sets of another classifier, or with more than 1 % of the rows that `rightly.fit` fitted
+    on, are refused unless `any_classifier` or `allow_overlap`.
     """
     fitted = open_calibrator(calibrator)
-    return evaluate_sets(fitted, load_test_sets(tests, fitted.view_names), metrics, bootstrap)
+    loaded = load_test_sets(tests, fitted.view_names)
+    check_test_sets([CalibrationData.of_calibrator(fitted)], loaded, any_classifier, allow_overlap)
+    return evaluate_sets(fitted, loaded, metrics, bootstrap)
 
 
 def evaluate_sets(

@@ -5,7 +5,7 @@ they are with three.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -88,6 +88,12 @@ def format_change_interval(result: Result) -> str:
 def format_percent(share: float, digits: int = 1) -> str:
     """A share without a metric, in %; a dash where there is none."""
     return "–" if math.isnan(share) else f"{100 * share:.{digits}f}"
+
+
+def describe_accuracy(accuracy: Mapping[str, float]) -> list[str]:
+    """The classifier's accuracy by test set, in one line; nothing where it is not known."""
+    parts = [f"{name} {format_percent(share)} %" for name, share in accuracy.items()]
+    return [f"Accuracy: {', '.join(parts)}."] if parts else []
 
 
 def format_units(metrics: Iterable[str]) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from rightly.atomic_write import check_target, write_atomically
 from rightly.calibrators import CALIBRATORS, FittedCalibrator
 from rightly.evaluation.data_sets import LabelledSet, TestSets, load_data_set, load_test_sets
+from rightly.evaluation.leakage import CalibrationData, check_test_sets, measure_accuracies
 from rightly.evaluation.measurement import Progress, compare_methods, resolve_metrics
 from rightly.evaluation.method_selection import resolve_methods
 from rightly.evaluation.results import Bootstrap, Result, unique
@@ -95,12 +96,16 @@ def report(
     bootstrap: Bootstrap | None = None,
     progress: Progress | None = None,
     command: str = "",
+    any_classifier: bool = False,
+    allow_overlap: bool = False,
 ) -> Report:
     """Makes a page about a fitted or saved `calibrator`, or about `method` fitted on `cal`.
 
     With `cal`, it is compared with `methods`; without, `calibrator` stands alone. `images` is the
     folder, or the images, that the test sets were collected from, to show mistakes. The page is
-    written to `out` where it is given; with `views`, only these are used.
+    written to `out` where it is given; with `views`, only these are used. Test sets of
+    another classifier, or with more than 1 % of the calibration rows, are refused unless
+    `any_classifier` or `allow_overlap`.
     """
     if cal is None and calibrator is None:
         raise ValueError("report needs cal, to fit a method on, or calibrator: give one of them")
@@ -109,14 +114,18 @@ def report(
     loaded = load_test_sets(tests, views)
     if out is not None:
         check_target(out, [cal, calibrator, images, *tests.values()])
+    data = None if cal is None else load_data_set(cal, views, argument="cal")
+    known = [] if data is None else [CalibrationData.of_predictions(data[0])]
+    known += [] if fitted is None else [CalibrationData.of_calibrator(fitted)]
+    check_test_sets(known, loaded, any_classifier, allow_overlap)
     pictures = None if images is None else Pictures.open(images, tests)
     asked = bootstrap or Bootstrap()
     comparison = None
-    if cal is not None:
+    if data is not None:
         comparison = _compare_with(
             fitted or CALIBRATORS.find(method).name,
             methods,
-            load_data_set(cal, views, argument="cal"),
+            data,
             loaded,
             measured,
             asked,
@@ -166,7 +175,8 @@ def _compare_with(
         data, tests, names, metrics, 1, bootstrap, progress, others
     )
     resolved = bootstrap.resolve([*names, *others])
-    return Comparison(results, resolved, skipped, calibrators, data, tests)
+    accuracy = measure_accuracies(tests)
+    return Comparison(results, resolved, skipped, calibrators, data, tests, accuracy)
 
 
 def _note_pictures(evaluation: Evaluation, pictures: Pictures | None) -> tuple[str, ...]:

@@ -60,8 +60,15 @@ class Layout:
         return Layout(self.corner, self.names, columns, self.group_notes)
 
 
-def lay_out_comparison(results: Sequence[Result], bootstrap: Bootstrap | None = None) -> Layout:
-    """Rows are calibrators, columns metrics in groups of test sets; with tests if there are any."""
+def lay_out_comparison(
+    results: Sequence[Result],
+    bootstrap: Bootstrap | None = None,
+    accuracy: Mapping[str, float] | None = None,
+) -> Layout:
+    """Rows are calibrators, columns metrics in groups of test sets; with tests if there are any.
+
+    `accuracy` is the classifier's, by test set.
+    """
     names = unique(row.calibrator for row in results)
     reference = None if bootstrap is None else bootstrap.resolve(names).reference
     metrics = unique(row.metric for row in results)
@@ -93,7 +100,8 @@ def lay_out_comparison(results: Sequence[Result], bootstrap: Bootstrap | None = 
     legend = [f"Values {formatting.format_units(metrics)}; ↓ lower is better. The best is bold."]
     if bootstrap is not None and reference is not None:
         legend = formatting.describe_bootstrap(reference, bootstrap.resolve(names), metrics)
-    return Layout("calibrator", names, columns, group_notes, legend)
+    notes_on_all = [*formatting.describe_accuracy(accuracy or {}), *legend]
+    return Layout("calibrator", names, columns, group_notes, notes_on_all)
 
 
 def _lay_out_value(of_seeds: Sequence[Result], base: float | None, best: float) -> Cell:

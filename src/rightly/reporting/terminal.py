@@ -48,7 +48,7 @@ def render_comparison(
 ) -> Group:
     """One table with all test sets, or one each; with intervals and tests where there are any."""
     bootstrap = comparison.bootstrap if with_intervals else None
-    layout = layouts.lay_out_comparison(comparison.results, bootstrap)
+    layout = layouts.lay_out_comparison(comparison.results, bootstrap, comparison.accuracy)
     return render_layout(layout, width, side_by_side=bootstrap is None)
 
 

@@ -98,7 +98,7 @@ def test_a_report_needs_something_to_be_about(other):
         report({"mine": other})
     bare = (rightly.Predictions(other[0].logits), other[1])
     with pytest.raises(ValueError, match="needs predictions with view_logits"):
-        report({"mine": bare}, cal=bare, method="ca_views")
+        report({"mine": bare}, cal=bare, method="ca_views", allow_overlap=True)
 
 
 def test_mistakes_show_their_pictures(collected):
@@ -110,6 +110,7 @@ def test_mistakes_show_their_pictures(collected):
         methods=["uncalibrated"],
         images=folder / "images",
         bootstrap=Bootstrap(100),
+        allow_overlap=True,
     )
     assert "data:image/jpeg;base64," in made.html and "without the shift" in made.html
     predictions, labels = rightly.load(folder / "preds")

@@ -1,0 +1,71 @@
+"""Accuracy of predictions, and the warning where labels and predictions seem unrelated."""
+
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from rightly.predictions.parquet import open_shards, read_columns
+from rightly.predictions.predictions import Predictions, check_labels
+from rightly.shapes import AnyArray
+
+LEVEL = 0.01  # of the test against chance
+FEWEST = 30  # samples that are tested: of fewer, good classifiers fail the test too
+
+
+def warn_at_chance(name: str, predictions: Predictions, labels: AnyArray) -> None:
+    """Warns if accuracy is not above chance."""
+    truth, size = check_labels(labels, predictions), predictions.class_count
+    counts = [torch.bincount(x, minlength=size).cpu().numpy() for x in (truth, predictions.classes)]
+    _warn_of(name, int((predictions.classes == truth).sum()), *counts)
+
+
+def _warn_of(name: str, right: int, labels: np.ndarray, classes: np.ndarray) -> None:
+    """The warning for so many right predictions; `labels` and `classes` are counts by class.
+
+    Chance is what the same labels in another order would give, the expected agreement of Cohen's
+    kappa: it knows how frequent classes are. Not above it means that a one-sided binomial test
+    does not tell the two apart.
+    """
+    from scipy.special import bdtrc
+
+    count = int(labels.sum())
+    chance = float((labels / count) @ (classes / count))
+    if (labels > 0).sum() < 2 or count < FEWEST:  # labels of one class cannot be in a wrong order
+        return
+    if right == 0 or bdtrc(right - 1, count, chance) > LEVEL:
+        warnings.warn(
+            f"{name} has {right / count:.1%} accuracy, which is not above chance ({chance:.1%}): "
+            "do labels and predictions stand in the same order, and do both number the classes "
+            "alike?",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def read_accuracy(path: Path) -> dict[str, float]:
+    """Accuracy of a collected data set by shift, "" for images as they are; empty without labels.
+
+    Reads shard by shard, and warns if accuracy on the images as they are is not above chance.
+    """
+    shards, settings = open_shards(path)
+    right, count = Counter[int](), Counter[int]()
+    labels_seen, classes_seen = Counter[int](), Counter[int]()
+    for shard in shards:
+        columns = read_columns(shard, settings, ["label", "shift", "logits"])
+        labels, shift = columns["label"], columns["shift"]
+        if (labels < 0).any():
+            return {}
+        if len(labels):
+            classes, as_is = columns["logits"].argmax(1), shift == 0
+            right.update(shift[classes == labels].tolist())
+            count.update(shift.tolist())
+            labels_seen.update(labels[as_is].tolist())
+            classes_seen.update(classes[as_is].tolist())
+    both = sorted({*labels_seen, *classes_seen})
+    counts = [np.array([seen[k] for k in both]) for seen in (labels_seen, classes_seen)]
+    _warn_of(str(path), right[0], *counts)
+    names = ("", *settings["shifts"])
+    return {names[i]: right[i] / count[i] for i in sorted(count)}
