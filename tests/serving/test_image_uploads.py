@@ -53,20 +53,25 @@ def test_each_kind_of_image_is_read_as_collect_reads_it(kind):
     assert prediction["confidence"] == outputs.confidence[0]
 
 
-def test_exif_rotation_is_not_applied():
+def test_a_photo_is_turned_upright_unless_an_older_file_says_as_stored():
     halves = Image.new("RGB", (16, 16), (200, 40, 30))
     halves.paste((20, 20, 250), (0, 0, 16, 8))
     turned = Image.Exif()
-    turned[0x0112] = 6
+    turned[0x0112] = 3
     plain, marked = encode(halves, "PNG"), encode(halves, "PNG", exif=turned)
 
     class Corner(BrightestChannel):
         def run(self, images):
             return super().run(np.ascontiguousarray(images[:, :, :2, :2]))
 
-    first, second = post_files(plain, marked, model=Corner()).json()["predictions"]
+    model = Corner()
+    first, second = post_files(plain, marked, model=model).json()["predictions"]
+    assert (first["name"], second["name"]) == ("blue", "red")
+    values = model.preprocessing.as_dict()
+    del values["orientation"]
+    model.preprocessing = Preprocessing.from_dict(values)
+    first, second = post_files(plain, marked, model=model).json()["predictions"]
     assert first["name"] == second["name"] == "blue"
-    assert first["confidence"] == second["confidence"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 # Pillow's own numbers, so that no import of Pillow is needed to know them.
 INTERPOLATIONS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5}
+ORIENTATIONS = ("exif", "stored")
+ORIENTATION_TAG = 0x0112
+# What turns an image upright, by the value of that tag: numbers of Pillow's Transpose.
+TURNS = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}
 Colour = tuple[float, float, float]
 
 
@@ -25,7 +29,8 @@ class Preprocessing:
 
     `size` (height, width) is cut from the centre after a resize: `resize=256` makes the shorter
     side 256, `resize=(256, 256)` both sides whatever the shape was, and without `resize` the
-    image is made just large enough. Without `size` nothing is cut.
+    image is made just large enough. Without `size` nothing is cut. Before that, `orientation`
+    "exif" turns photos upright as their EXIF says, as every viewer shows them; "stored" does not.
     """
 
     size: tuple[int, int] | None = None
@@ -33,11 +38,16 @@ class Preprocessing:
     interpolation: str = "bilinear"
     mean: Colour = (0.0, 0.0, 0.0)
     std: Colour = (1.0, 1.0, 1.0)
+    orientation: str = "exif"
 
     def __post_init__(self) -> None:
         if self.interpolation not in INTERPOLATIONS:
             raise ValueError(
                 f"interpolation must be one of {list(INTERPOLATIONS)}, got {self.interpolation!r}"
+            )
+        if self.orientation not in ORIENTATIONS:
+            raise ValueError(
+                f"orientation must be one of {list(ORIENTATIONS)}, got {self.orientation!r}"
             )
         if len(self.mean) != 3 or len(self.std) != 3 or not all(s > 0 for s in self.std):
             raise ValueError(
@@ -66,7 +76,7 @@ class Preprocessing:
         return torch.from_numpy(self.pixels(image).copy()).permute(2, 0, 1)
 
     def pixels(self, image: "PIL.Image.Image | np.ndarray") -> UInt8[np.ndarray, "h w 3"]:
-        """The image, or (h, w, 3) bytes, resized and cut; not to be written to."""
+        """The image, or (h, w, 3) bytes, upright, resized and cut; not to be written to."""
         if isinstance(image, np.ndarray):
             height, width = image.shape[:2]
             same = self.compute_size(width, height) == (width, height)
@@ -77,6 +87,8 @@ class Preprocessing:
             image = Image.fromarray(image)
         if image.mode != "RGB":
             raise ValueError(f"image must be in RGB, got mode {image.mode}: convert it first")
+        if self.orientation == "exif":
+            image = turn_upright(image)
         width, height = self.compute_size(*image.size)
         if (width, height) != image.size:
             image = image.resize((width, height), INTERPOLATIONS[self.interpolation])
@@ -104,7 +116,10 @@ class Preprocessing:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Preprocessing":
-        """What `as_dict` gave, also after a way through JSON."""
+        """What `as_dict` gave, also after a way through JSON.
+
+        Without `orientation` it is of an older version, which showed images as they are stored.
+        """
         unknown = sorted(set(values) - set(cls.__dataclass_fields__))
         if unknown:
             raise ValueError(
@@ -115,7 +130,7 @@ class Preprocessing:
             name: tuple(value) if isinstance(value, list) else value
             for name, value in values.items()
         }
-        return cls(**fields)
+        return cls(**{"orientation": "stored", **fields})
 
     def compute_size(self, width: int, height: int) -> tuple[int, int]:
         """Width and height after the resize, before anything is cut."""
@@ -132,6 +147,22 @@ class Preprocessing:
         if w * height >= h * width:  # the width has to grow more, or shrink less
             return w, w * height // width
         return h * width // height, h
+
+
+def read_orientation(image: "PIL.Image.Image") -> int:
+    """The EXIF orientation of an image, 1 to 8; 1, upright, where it has none."""
+    try:
+        value = image.getexif().get(ORIENTATION_TAG, 1)
+    except Exception:  # damaged EXIF makes Pillow raise nearly anything; the image itself is whole
+        return 1
+    return value if value in TURNS else 1
+
+
+def turn_upright(image: "PIL.Image.Image") -> "PIL.Image.Image":
+    """The image as viewers show it: turned and mirrored as its EXIF says."""
+    image.load()  # first: Pillow itself turns a TIFF when it is loaded, and removes the tag
+    turn = TURNS.get(read_orientation(image))
+    return image if turn is None else image.transpose(turn)  # type: ignore[arg-type]
 
 
 def agreed(

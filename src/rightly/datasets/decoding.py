@@ -53,8 +53,11 @@ class ImageFiles:
 
 
 def to_rgb(image: "PIL.Image.Image") -> "PIL.Image.Image":
-    """The image in RGB, marked if it was not; alpha is dropped, as torchvision and timm do."""
-    mode = image.mode
+    """The image in RGB, marked if it was not; alpha is dropped, as torchvision and timm do.
+
+    It keeps its EXIF, by which preprocessing turns it upright.
+    """
+    mode, exif = image.mode, image.info.get("exif")
     if mode == "RGB":
         return image
     if mode.startswith("I;16"):
@@ -67,6 +70,8 @@ def to_rgb(image: "PIL.Image.Image") -> "PIL.Image.Image":
         image = image.convert("RGBA")  # straight to RGB, Pillow warns
     image = image.convert("RGB")
     image.info[MARK] = mode
+    if exif is not None:
+        image.info["exif"] = exif
     return image
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, UnidentifiedImageError
 
-from rightly.classifiers.preprocessing import Preprocessing
+from rightly.classifiers.preprocessing import Preprocessing, read_orientation
 from rightly.datasets.decoding import to_rgb
 from rightly.serving.limits import Limits, RefusedRequest
 from rightly.serving.uploads import Upload
@@ -18,9 +18,12 @@ FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 def decode_upload(
     upload: Upload, preprocessing: Preprocessing, limits: Limits
 ) -> UInt8[np.ndarray, "h w 3"]:
-    """The pixels as `collect` would make them: first frame, no EXIF rotation, resized and cut."""
+    """The pixels as `collect` would make them: first frame, upright, resized and cut."""
     with _open_image(upload, limits) as stored:
-        _check_size(upload, stored.size, preprocessing, limits)
+        width, height = stored.size
+        if preprocessing.orientation == "exif" and read_orientation(stored) >= 5:  # on its side
+            width, height = height, width
+        _check_size(upload, (width, height), preprocessing, limits)
         try:
             stored.load()
         except MemoryError:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rightly.classifiers.preprocessing import turn_upright
 from rightly.datasets import ImageDataset, UnreadableImage, open_images
 from rightly.evaluation.data_sets import name_shift
 from rightly.evaluation.measurement import BeforeAfter
@@ -118,7 +119,9 @@ def make_thumbnail(images: ImageDataset, i: int) -> str:
         pixels = images.read(i)
     except UnreadableImage:
         return ""
-    picture = Image.fromarray(pixels) if isinstance(pixels, np.ndarray) else pixels.copy()
+    picture = (
+        Image.fromarray(pixels) if isinstance(pixels, np.ndarray) else turn_upright(pixels).copy()
+    )
     picture.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE))
     encoded = io.BytesIO()
     picture.convert("RGB").save(encoded, "JPEG", quality=80)
