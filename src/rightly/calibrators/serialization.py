@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 
 FORMAT = "rightly-calibrator"
 VERSION = 3  # 2 had neither list nor checksum
+SUFFIX = ".safetensors"
 FITTED_ON = ("sample_count", "class_count", "view_names", "feature_count", "class_names")
+
+
+def check_name(path: Path) -> None:
+    """Refuses a name that promises another kind of file, such as c.pt."""
+    if path.suffix != SUFFIX:
+        raise ValueError(
+            f"out must be a calibrator's file, which ends in {SUFFIX}, got {path.name}"
+        )
 
 
 def save(
@@ -36,6 +45,7 @@ def save(
     """Writes a fitted calibrator, and what goes with it."""
     from rightly.calibrators.base import NotFittedError
 
+    check_name(path)
     if not calibrator.is_fitted:
         raise NotFittedError(
             f"{calibrator.title} is not fitted: call fit(predictions, labels) before save"

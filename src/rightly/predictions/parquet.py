@@ -47,6 +47,13 @@ SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "image_hash": ("true or false", lambda value: isinstance(value, bool)),
     "model": ("a name or null", _is_text),
     "model_fingerprint": ("text or null", _is_text),
+    "image_size": (
+        "two numbers or null",
+        lambda value: (
+            value is None
+            or (isinstance(value, list) and len(value) == 2 and all(type(x) is int for x in value))
+        ),
+    ),
     "preprocessing": ("a table or null", lambda value: isinstance(value, dict | None)),
 }
 ALWAYS = ("shards",)  # scores that apply wrote have no views, shifts and so on
@@ -107,7 +114,7 @@ def read_image_names(path: Path) -> tuple[list[str], np.ndarray, tuple[str, ...]
             raise damage_error(shard, error) from error
         names += table["name"].to_pylist()
         numbers.append(
-            np.stack([_to_array(table[key].combine_chunks()) for key in ("image", "shift")])
+            np.stack([to_array(table[key].combine_chunks()) for key in ("image", "shift")])
         )
     image, shift = np.concatenate(numbers, 1)  # (2, n)
     order = np.lexsort((image, shift))
@@ -115,15 +122,21 @@ def read_image_names(path: Path) -> tuple[list[str], np.ndarray, tuple[str, ...]
 
 
 def read_source(folder: Path) -> dict[str, Any] | None:
-    """Name, fingerprint and preprocessing of the classifier that a data set was collected from."""
+    """Name, fingerprint and preprocessing of the classifier that a data set was collected from.
+
+    Where no size was asked for, it is that of the images.
+    """
     shards = list_shards(folder)
     if not shards:
         return None
     settings = read_settings(shards[0])
+    preprocessing = settings.get("preprocessing")
+    if preprocessing is not None and preprocessing.get("size") is None:
+        preprocessing = {**preprocessing, "size": settings.get("image_size")}
     return {
         "name": settings.get("model"),
         "fingerprint": settings.get("model_fingerprint"),
-        "preprocessing": settings.get("preprocessing"),
+        "preprocessing": preprocessing,
     }
 
 
@@ -143,7 +156,7 @@ def read_columns(
         names += [name for name in ("features", "image_hash") if settings.get(name)]
     try:
         table = _parquet().read_table(shard, columns=names, page_checksum_verification=True)
-        columns = {name: _to_array(table[name].combine_chunks()) for name in names}
+        columns = {name: to_array(table[name].combine_chunks()) for name in names}
         for name, column in columns.items():
             if column.dtype.kind != ("i" if name in NUMBERS else "f"):
                 raise ValueError(f"its column {name} is of {column.dtype}")
@@ -216,7 +229,7 @@ def open_shards(path: Path) -> tuple[list[Path], dict[str, Any]]:
     return shards, settings
 
 
-def _to_array(column: Any) -> np.ndarray:
+def to_array(column: Any) -> np.ndarray:
     """Rows of numbers, with -1 for a missing label."""
     if hasattr(column.type, "list_size"):
         return column.flatten().to_numpy(zero_copy_only=False).reshape(-1, column.type.list_size)
