@@ -1,6 +1,10 @@
-"""Writing files so that nobody ever sees half of one, and nothing is replaced by mistake."""
+"""Writing files so that nobody ever sees half of one, and nothing is replaced by mistake.
+
+And what text formats cannot hold as it is: formulas in CSV, nan in JSON.
+"""
 
 import csv
+import math
 import os
 import platform
 import stat
@@ -91,3 +95,12 @@ def write_csv(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
         writer.writerow(columns)
         cells = ([escape_formula(value) for value in column] for column in columns.values())
         writer.writerows(zip(*cells, strict=True))
+
+
+def replace_nan(value: Any) -> Any:
+    """Plain values with None for each number that is not finite, which JSON does not have."""
+    if isinstance(value, Mapping):
+        return {str(key): replace_nan(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [replace_nan(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

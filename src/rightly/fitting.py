@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from rightly.atomic_write import replace_nan
 from rightly.calibrators import Calibrator, Cascade, FittedCalibrator, calibrator
 from rightly.decisions.thresholds import check_share, operating_point, threshold_for_accuracy
 from rightly.evaluation.measurement import TABLE_METRICS, measure
@@ -68,8 +69,8 @@ def _record(
             "samples": len(unshifted),
             "shifted_samples": int((~rows).sum()) if fitted.uses_shifted_rows else 0,
             "accuracy": float(correct.mean()),
-            "before": _replace_nan(measure(None, unshifted, truth, TABLE_METRICS)),
-            "after": _replace_nan(measure(fitted, unshifted, truth, TABLE_METRICS)),
+            "before": replace_nan(measure(None, unshifted, truth, TABLE_METRICS)),
+            "after": replace_nan(measure(fitted, unshifted, truth, TABLE_METRICS)),
             "measured_on": "the calibration samples themselves",
         },
         # A sample, so that test sets with the same rows are refused.
@@ -89,8 +90,3 @@ def _record(
         deferred = float(fitted.needs_views(unshifted).double().mean())
     record["passes"] = 1 + deferred * len(fitted.view_names)
     return FittedCalibrator(fitted, None if threshold is None else float(threshold), record)
-
-
-def _replace_nan(values: Mapping[str, float]) -> dict[str, float | None]:
-    """The values with None for nan, which JSON does not have."""
-    return {name: None if value != value else value for name, value in values.items()}

@@ -33,7 +33,7 @@ from rightly.cli import (
     serve_command,
     views_command,
 )
-from rightly.cli.console import ERR, OUT, ExitCode, print_line, show_warning
+from rightly.cli.console import ERR, OUT, ExitCode, print_line, show_warning, write_utf8
 from rightly.cli.inputs import check_outputs
 
 COMMANDS = {
@@ -69,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Bad input ends in one line on standard error. Any other exception is a bug: it is raised to a
     caller in Python, and printed whole for a caller in a shell.
     """
+    write_utf8()
     with warnings.catch_warnings():
         warnings.showwarning = show_warning
         try:

@@ -20,7 +20,7 @@ from rightly.cli.inputs import (
     make_bootstrap,
     read_data_set,
     read_test_sets,
-    select_metrics,
+    select_given,
     select_names,
     split_names,
 )
@@ -68,7 +68,7 @@ def run(
             progress=progress,
             any_classifier=any_classifier,
             allow_overlap=allow_overlap,
-            **select_metrics(metrics),
+            **select_given(metrics=metrics),
         )
     print_skipped(comparison.skipped)
     show(OUT, render_comparison, comparison)

@@ -4,8 +4,9 @@ Names of files, classes and test sets may hold `[`, `]` and `:x:`, so markup and
 for a status line or a progress bar, which Rich would parse all the same, goes through here too.
 """
 
+import io
 import json
-import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from rightly.atomic_write import write_atomically
+from rightly.atomic_write import replace_nan, write_atomically
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
@@ -33,6 +34,16 @@ class ExitCode(IntEnum):
     DRIFT_ALARM = 4
     DOCTOR_FOUND = 5  # the doctor found something
     INTERRUPTED = 130
+
+
+def write_utf8() -> None:
+    """Lets standard streams write UTF-8 whatever the locale says; a terminal shows what it can."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(
+                encoding=None if stream.isatty() else "utf-8",
+                errors="replace" if stream.isatty() else stream.errors,
+            )
 
 
 def show_warning(
@@ -112,14 +123,6 @@ def print_skipped(skipped: Mapping[str, Sequence[str]]) -> None:
 
 def write_json(path: Path, kind: str, content: Mapping[str, Any]) -> None:
     """Writes a versioned JSON file, whole or not at all; what is not a number is null."""
-    document = {"format": kind, "version": 1, **_without_nan(content)}
+    document = {"format": kind, "version": 1, **replace_nan(content)}
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"
     write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _without_nan(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_nan(one) for one in value]
-    return None if isinstance(value, float) and math.isnan(value) else value

@@ -3,12 +3,12 @@
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from rightly.cli.console import ERR, OUT, print_line, print_skipped, show_steps
-from rightly.cli.inputs import Methods, select_names
+from rightly.cli.inputs import Methods, select_given, select_names
 
 EXAMPLE = "rightly demo --out report.html"
 
@@ -38,7 +38,6 @@ def run(
     if find_spec("jinja2") is None:
         print_line("no report: it needs jinja2, pip install 'rightly[report]'", ERR)
         return
-    options: dict[str, Any] = {} if methods is None else {"methods": select_names(methods)}
     with show_steps() as progress:
         report(
             tests,
@@ -47,6 +46,6 @@ def run(
             title="a ResNet-20 on CIFAR-10",
             progress=progress,
             command="rightly demo" + (f" --methods {methods}" if methods else ""),
-            **options,
+            **select_given(methods=methods),
         )
     print_line(f"\nA report on correctness_logistic: {out.resolve()}")

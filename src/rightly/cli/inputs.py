@@ -182,9 +182,9 @@ def select_names(joined: str | None) -> str | list[str] | None:
     return joined if joined is None or joined == "all" else split_names(joined)
 
 
-def select_metrics(joined: str | None) -> dict[str, Any]:
-    """The argument `metrics` of an option that may be left out."""
-    return {} if joined is None else {"metrics": select_names(joined)}
+def select_given(**joined: str | None) -> dict[str, Any]:
+    """The arguments of options that may be left out, each all or names joined by commas."""
+    return {name: select_names(text) for name, text in joined.items() if text is not None}
 
 
 def make_bootstrap(

@@ -18,6 +18,7 @@ from rightly.cli.inputs import (
     split_names,
 )
 from rightly.registry import did_you_mean
+from rightly.reporting.figures import DESCRIPTIONS
 
 if TYPE_CHECKING:
     from rightly.calibrators import AnyCalibrator
@@ -25,18 +26,8 @@ if TYPE_CHECKING:
     from rightly.tensor_shapes import Labels
 
 EXAMPLE = "rightly plot roc --calibrator c.safetensors --on a.npz --out roc.pdf"
-# What each figure shows. Those of views fit one method on --cal, the others draw any number.
-KINDS = {
-    "reliability": "accuracy against confidence in bins, with intervals",
-    "smooth": "accuracy as a smooth function of confidence, with a band",
-    "roc": "right samples accepted against wrong ones accepted",
-    "risk-coverage": "error rate among accepted samples against their share",
-    "histogram": "confidence of right and of wrong samples",
-    "ks": "cumulative confidence and accuracy, whose largest distance is KS",
-    "temperature": "temperature against uncalibrated confidence",
-    "views": "what each view changes, with paired intervals (needs --cal)",
-    "budget": "brier, auroc and ece against forward passes (needs --cal)",
-}
+FITTED_HERE = ("views", "budget")  # figures that fit one method on --cal; others draw any number
+KINDS = {name: text for name, text in DESCRIPTIONS.items() if name != "values"}  # of results
 
 
 def run(
@@ -80,7 +71,7 @@ def run(
         raise ValueError(f"--out must end in {', '.join(FORMATS)}, got {out.name!r}")
     if not on:
         raise ValueError(f"plot {kind} needs a test set: add --on FILE")
-    names, is_fitted_here = split_names(methods), kind in ("views", "budget")
+    names, is_fitted_here = split_names(methods), kind in FITTED_HERE
     if is_fitted_here and cal is None:
         raise ValueError(f"plot {kind} needs --cal, the predictions to fit on")
     if is_fitted_here and len(names) > 1:
@@ -108,7 +99,7 @@ def run(
             ),
         )
     save(axes, out)
-    print_line(f"{KINDS[kind].removesuffix(' (needs --cal)')} is in {out}")
+    print_line(f"{KINDS[kind]} is in {out}")
 
 
 def _fit_or_load(
@@ -141,5 +132,6 @@ def _fit_or_load(
 
 # \b keeps the lines as they are.
 run.__doc__ = f"{run.__doc__}\n\n\b\nKinds:\n" + "\n".join(
-    f"  {name:14} {text}" for name, text in KINDS.items()
+    f"  {name:14} {text}{' (needs --cal)' if name in FITTED_HERE else ''}"
+    for name, text in KINDS.items()
 )

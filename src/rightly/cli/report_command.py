@@ -17,8 +17,7 @@ from rightly.cli.inputs import (
     Views,
     make_bootstrap,
     read_paths,
-    select_metrics,
-    select_names,
+    select_given,
     split_names,
 )
 
@@ -45,9 +44,12 @@ def run(
     ] = None,
     method: Annotated[str, typer.Option(help="The method the report is about.")] = "rightly",
     methods: Annotated[
-        str,
-        typer.Option(help="all, or methods and groups to compare it with, joined by commas."),
-    ] = "uncalibrated,temperature_scaling,ensemble_temperature_scaling,spline",
+        str | None,
+        typer.Option(
+            help="all, or methods and groups to compare it with, joined by commas.",
+            show_default="uncalibrated, temperature_scaling, ensemble_temperature_scaling, spline",
+        ),
+    ] = None,
     metrics: Annotated[
         str | None,
         typer.Option(
@@ -95,7 +97,6 @@ def run(
             cal=cal,
             calibrator=calibrator,
             out=out,
-            methods=select_names(methods),
             method=method,
             views=split_names(views) or None,
             images=None if images is None else open_images(images, layout=layout),
@@ -105,7 +106,7 @@ def run(
             any_classifier=any_classifier,
             allow_overlap=allow_overlap,
             command=_spell(cal, options),
-            **select_metrics(metrics),
+            **select_given(methods=methods, metrics=metrics),
         )
     if made.comparison is not None:
         print_skipped(made.comparison.skipped)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rightly.atomic_write import replace_nan
 from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
 from rightly.decisions import operating_point
 from rightly.deployment.card_markdown import CardRow, render_block, render_card
@@ -100,5 +101,7 @@ def _measure(
     fitted: AnyCalibrator | None, predictions: Predictions, labels: AnyArray
 ) -> dict[str, float | None]:
     """The metrics of the table; None for nan, which neither JSON nor the Hub knows."""
-    values = measure(fitted, predictions, labels, TABLE_METRICS)
-    return {name: None if value != value else value for name, value in values.items()}
+    values: dict[str, float | None] = replace_nan(
+        measure(fitted, predictions, labels, TABLE_METRICS)
+    )
+    return values

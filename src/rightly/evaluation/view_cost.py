@@ -32,7 +32,7 @@ class ViewCost:
 def compute_view_costs(
     predictions: Predictions,
     labels: AnyArray,
-    method: str = "rightly",
+    method: str = "correctness_logistic",
     budgets: Sequence[float] = (),
     first: str | None = None,
 ) -> list[ViewCost]:

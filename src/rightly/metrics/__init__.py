@@ -1,4 +1,4 @@
-"""How honest a confidence is: metrics, their intervals and the curves behind figures, in NumPy."""
+"""Metrics of calibration and of selective prediction, their intervals and curves, in NumPy."""
 
 import math
 from collections.abc import Iterable

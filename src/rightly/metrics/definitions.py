@@ -1,5 +1,6 @@
-"""How honest a confidence is. A metric maps (confidence, correct) to a float, in NumPy.
+"""Metrics of calibration and of selective prediction.
 
+A metric maps (confidence, correct) to a float, in NumPy.
 A few need the whole distribution and map (probabilities, labels) to a float instead.
 """
 

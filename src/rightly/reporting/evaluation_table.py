@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
@@ -25,7 +25,7 @@ class Evaluation(ResultTable[Result]):
     calibrator: FittedCalibrator
     tests: TestSets
     accuracy: Mapping[str, float]  # by test set
-    bootstrap: Bootstrap | None = field(default=None)
+    bootstrap: Bootstrap | None = None
 
     @property
     def rows(self) -> Sequence[Result]:

@@ -148,6 +148,7 @@ def report(
         reference=resolved.reference or "",
         view_names=fitted.view_names,
         class_names=fitted.class_names,
+        keeps_class=fitted.keeps_class,
         notes=_note_pictures(evaluation, pictures),
     )
     made = Report(render(shown), evaluation, comparison, None if out is None else Path(out))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
-from rightly.atomic_write import escape_formula, write_atomically
+from rightly.atomic_write import escape_formula, replace_nan, write_atomically
 from rightly.evaluation.results import Bootstrap
 from rightly.optional import require
 from rightly.reporting import markup
@@ -81,11 +81,8 @@ class ResultTable(ABC, Generic[Row]):
     def to_json(self, path: FilePath | None = None) -> str:
         """What is not available is null."""
         content = {"format": FORMAT, "version": VERSION, "kind": self.kind, **self.describe()}
-        rows = [
-            {key: None if _is_nan(value) else value for key, value in record.items()}
-            for record in self.to_records()
-        ]
-        return _write(json.dumps({**content, "rows": rows}, indent=1) + "\n", path)
+        content["rows"] = self.to_records()
+        return _write(json.dumps(replace_nan(content), indent=1) + "\n", path)
 
     def to_latex(self, path: FilePath | None = None) -> str:
         r"""A tabular for LaTeX with \usepackage{booktabs}."""

@@ -1,12 +1,12 @@
 """The answers of the server, as JSON with named and typed fields."""
 
 import json
-import math
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from rightly.atomic_write import replace_nan
 from rightly.deployment.outputs import Outputs
 from rightly.deployment.runtime import ExportedModel
 
@@ -131,7 +131,7 @@ def summarise_model(model: ExportedModel) -> ModelSummary:
 
 def encode_card(model: ExportedModel) -> bytes:
     """The metadata of a model as JSON, in which what is not finite is null."""
-    return json.dumps(_replace_nan(model.metadata), allow_nan=False).encode()
+    return json.dumps(replace_nan(model.metadata), allow_nan=False).encode()
 
 
 def _rank_classes(probabilities: np.ndarray, best: int, model: ExportedModel) -> list[Choice]:
@@ -162,11 +162,3 @@ def _make_views(outputs: Outputs, model: ExportedModel) -> list[ViewOpinion]:
 
 def _find_name(k: int, model: ExportedModel) -> str | None:
     return model.class_names[k] if model.class_names else None
-
-
-def _replace_nan(value: Any) -> Any:
-    if isinstance(value, dict) or hasattr(value, "items"):
-        return {str(key): _replace_nan(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_replace_nan(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

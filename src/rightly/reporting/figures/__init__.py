@@ -32,6 +32,20 @@ if TYPE_CHECKING:
     from rightly.reporting.figures.style import make_grid as make_grid
     from rightly.reporting.figures.style import save as save
 
+# What each kind of figure shows: light, so that the help of `rightly plot` can list them.
+DESCRIPTIONS = {
+    "reliability": "accuracy against confidence in bins, with intervals",
+    "smooth": "accuracy as a smooth function of confidence, with a band",
+    "roc": "right samples accepted against wrong ones accepted",
+    "risk-coverage": "error rate among accepted samples against their share",
+    "histogram": "confidence of right and of wrong samples",
+    "ks": "cumulative confidence and accuracy, whose largest distance is KS",
+    "temperature": "temperature against uncalibrated confidence",
+    "views": "what each view changes, with paired intervals",
+    "budget": "brier, auroc and ece against forward passes",
+    "values": "one metric of all methods compared, with intervals",
+}
+
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""Whether confidence can be taken at its word."""
+"""Figures of calibration: reliability diagrams, confidence histograms, the KS error."""
 
 from typing import Any
 

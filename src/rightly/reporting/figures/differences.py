@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rightly.evaluation.results import average_seeds, unique
+from rightly.evaluation.results import REFERENCE, average_seeds, unique
 from rightly.evaluation.view_cost import COST_METRICS
 from rightly.metrics import METRICS
 from rightly.metrics import bootstrap as resampling
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from rightly.evaluation.view_cost import ViewCost
     from rightly.reporting.figures.kinds import FigureData
 
-BASE = "temperature_scaling"  # which needs no views
 
 Place = tuple[str, str]  # test set and metric
 
@@ -39,7 +38,7 @@ class _ChangesFromBase:
             dataset: resampling.draw_resamples(len(test), data.resamples, data.seed)
             for dataset, (test, _) in data.tests.items()
         }
-        self.base = self._measure(self.fit(BASE))
+        self.base = self._measure(self.fit(REFERENCE))
 
     def fit(self, method: str, views: Sequence[str] = ()) -> "AnyCalibrator":
         from rightly.evaluation.measurement import fit_method
@@ -90,7 +89,7 @@ def draw_views(data: "FigureData") -> Any:
     for ax, dataset in zip(grid.flat, data.tests, strict=True):
         values = np.array([one[dataset, data.metric] for one in measured])
         bars = Bars(list(choices), values[:, 1], values[:, 2], values[:, 3])
-        label = f"change of {_label(data.metric)},\n{data.method} from {BASE}"
+        label = f"change of {_label(data.metric)},\n{data.method} from {REFERENCE}"
         draw_bars(bars, ax, dataset, label)
         if ax is not grid.flat[0]:
             ax.set_yticklabels([])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rightly.evaluation.results import Result
 from rightly.metrics import METRICS, Outcomes, curves
 from rightly.registry import did_you_mean
+from rightly.reporting.figures import DESCRIPTIONS
 from rightly.reporting.figures.differences import draw_budget, draw_values, draw_views
 from rightly.reporting.formatting import format_percent
 
@@ -39,12 +40,15 @@ class FigureData:
 
 @dataclass(frozen=True)
 class Figure:
-    """A kind of figure: how to draw it, what it shows, and what it needs."""
+    """A kind of figure: how to draw it, what it needs, and what it shows."""
 
     name: str
     draw: Callable[[FigureData], Any]
-    shows: str
     needs: Needs = "calibrators and tests"
+
+    @property
+    def shows(self) -> str:
+        return DESCRIPTIONS[self.name]
 
 
 def draw_figure(kind: str, data: FigureData) -> Any:
@@ -213,33 +217,15 @@ def _draw_temperature(data: FigureData) -> Any:
 FIGURES: dict[str, Figure] = {
     figure.name: figure
     for figure in (
-        Figure(
-            "reliability", _draw_reliability, "accuracy against confidence in bins, with intervals"
-        ),
-        Figure("smooth", _draw_smooth, "accuracy as a smooth function of confidence, with a band"),
-        Figure("roc", _draw_roc, "right samples accepted against wrong ones accepted"),
-        Figure(
-            "risk-coverage",
-            _draw_risk_coverage,
-            "error rate of accepted samples against their share",
-        ),
-        Figure("histogram", _draw_histogram, "confidence of right and of wrong samples"),
-        Figure("ks", _draw_ks, "cumulative confidence and accuracy, whose largest distance is KS"),
-        Figure("temperature", _draw_temperature, "temperature against raw confidence"),
-        Figure(
-            "views",
-            draw_views,
-            "what each view changes, with paired intervals",
-            "cal with views, and tests",
-        ),
-        Figure(
-            "budget",
-            draw_budget,
-            "brier, auroc and ece against forward passes, paired intervals",
-            "cal with views, and tests",
-        ),
-        Figure(
-            "values", draw_values, "one metric of all methods compared, with intervals", "results"
-        ),
+        Figure("reliability", _draw_reliability),
+        Figure("smooth", _draw_smooth),
+        Figure("roc", _draw_roc),
+        Figure("risk-coverage", _draw_risk_coverage),
+        Figure("histogram", _draw_histogram),
+        Figure("ks", _draw_ks),
+        Figure("temperature", _draw_temperature),
+        Figure("views", draw_views, "cal with views, and tests"),
+        Figure("budget", draw_budget, "cal with views, and tests"),
+        Figure("values", draw_values, "results"),
     )
 }

@@ -1,4 +1,4 @@
-"""How figures style: sizes for a column of print, colours for every eye, text that stays text."""
+"""The style of figures: sizes for a column of print, colours for every eye, text kept as text."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -72,6 +72,7 @@ class Study:
     reference: str = ""  # of the comparison
     view_names: Sequence[str] = ()
     class_names: Sequence[str] | None = None
+    keeps_class: bool = True
     notes: Sequence[str] = field(default_factory=tuple)
 
 
