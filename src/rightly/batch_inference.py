@@ -32,7 +32,7 @@ from rightly.predictions.parquet import KEY, open_shards, read_columns, read_ima
 from rightly.predictions.store import Store
 
 COLLECTED = ("image", "name", "label", "shift")
-SCORES = {
+SCORES: dict[str, type] = {
     "predicted_class": np.int64,
     "confidence": np.float64,
     "raw_confidence": np.float64,
@@ -183,10 +183,11 @@ class ScoringJob:
         parquet = require("pyarrow.parquet", "collect")
         predictions = _read_shard(self.source, k)
         table = parquet.read_table(self.source.shard(k), columns=list(COLLECTED))
+        columns: dict[str, np.ndarray] = {}
         if predictions is None:
-            columns = {name: np.zeros(0, kind) for name, kind in SCORES.items()}
-            if fitted.threshold is None:
-                del columns["accept"]
+            kinds = {name: kind for name, kind in SCORES.items() if name != "accept"}
+            kinds |= {} if fitted.threshold is None else {"accept": np.bool_}
+            columns = {name: np.zeros(0, kind) for name, kind in kinds.items()}
         else:
             columns = compute_scores(fitted, predictions)
         for name, values in columns.items():

@@ -84,7 +84,8 @@ class Preprocessing:
             same = self.compute_size(width, height) == (width, height)
             if same and self.size in (None, (height, width)):
                 return image  # as it should be: no need to go through Pillow
-            image = require("PIL.Image", "collect").fromarray(image)
+            made: PIL.Image.Image = require("PIL.Image", "collect").fromarray(image)
+            image = made
         if image.mode != "RGB":
             raise ValueError(f"image must be in RGB, got mode {image.mode}: convert it first")
         if self.orientation == "exif":

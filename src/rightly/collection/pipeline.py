@@ -121,6 +121,8 @@ def collect_into(
                     save(*unsaved)
                     unsaved, saved = None, monotonic()
                     cost = saved - start
+    except (ValueError, TypeError):
+        raise  # to be mended by other settings, for which nothing can be kept
     except BaseException:
         if unsaved is not None and unsaved[0] in gathered:
             with suppress(OSError):  # a full disk was reported already
