@@ -11,6 +11,7 @@ import rightly
 from rightly import Predictions
 from rightly.batch_inference import ScoringJob, apply
 from rightly.collection.ray_cluster import Cluster
+from rightly.predictions.parquet import read_image_names
 from rightly.predictions.store import Block, Store
 from tests.conftest import make
 
@@ -200,12 +201,12 @@ def test_input_that_is_not_whole_is_refused(folder, tmp_path):
     calibrator, out = fitted(folder, "spline"), tmp_path / "scores"
     half = tmp_path / "half"
     half.mkdir()
-    with pytest.raises(ValueError, match="holds no shards"):
+    with pytest.raises(ValueError, match="holds no part-"):
         apply(calibrator, half, out)
     for k in (0, 2):
         name = f"part-{k:06d}.parquet"
         (half / name).write_bytes((folder / "preds" / name).read_bytes())
-    with pytest.raises(ValueError, match="2 of 4 shards are missing"):
+    with pytest.raises(ValueError, match="2 of 4 shards are there"):
         apply(calibrator, half, out)
     apply(calibrator, folder / "preds", out)
     with pytest.raises(ValueError, match="holds scores that apply wrote"):
@@ -240,3 +241,27 @@ def test_scores_are_not_taken_for_predictions(folder, tmp_path):
             score(k)
     with pytest.raises(ValueError, match="scores that apply wrote, not predictions"):
         rightly.load(tmp_path / "scores")
+
+
+@pytest.mark.parametrize("threshold", [None, 0.4])
+def test_scores_name_the_image_its_shift_and_whether_to_accept(folder, tmp_path, threshold):
+    predictions, labels = rightly.load(folder / "preds")
+    saved = tmp_path / "a.safetensors"
+    fitted = rightly.fit("ts", predictions, labels, threshold=threshold)
+    fitted.save(saved)
+    apply(saved, folder / "preds", tmp_path / "a.csv")
+    apply(saved, folder / "preds", tmp_path / "scores")
+    with (tmp_path / "a.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    names, shift, shift_names = read_image_names(folder / "preds")
+    titles = ["", *shift_names]
+    assert [line["name"] for line in lines] == names
+    assert [line["shift"] for line in lines] == [titles[value] for value in shift]
+    assert [int(line["image"]) for line in lines] == predictions.image.tolist()
+    rows = rows_of(tmp_path / "scores").to_pydict()
+    if threshold is None:
+        assert "accept" not in lines[0] and "accept" not in rows
+        return
+    accept = fitted.accept(predictions).tolist()
+    assert [line["accept"] == "True" for line in lines] == accept == rows["accept"]
+    assert 0 < sum(accept) < len(accept)

@@ -1,6 +1,8 @@
 """Optional libraries: loaded when needed, and when missing, what to install."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -42,3 +44,35 @@ def test_lazy_names_load_their_module_when_used():
     assert load("metrics") is rightly.metrics
     with pytest.raises(AttributeError, match="module 'rightly' has no attribute 'tea'"):
         load("tea")
+
+
+@pytest.mark.parametrize(
+    ("blocked", "extra", "code"),
+    [
+        ("PIL", "collect", "transforms.shifts.SHIFTS.find('jpeg')(torch.rand(1, 3, 8, 8), 3, 0)"),
+        ("PIL", "collect", "classifiers.Preprocessing((2, 2)).pixels(np.zeros((4, 4, 3), 'u1'))"),
+        ("pyarrow", "collect", "load('.')"),
+        (
+            "matplotlib",
+            "plots",
+            "optional.importlib.import_module('rightly.reporting.figures.style')",
+        ),
+        ("jinja2", "report", "report({}, cal='x')"),
+    ],
+)
+def test_a_missing_extra_is_named(tmp_path, blocked, extra, code):
+    program = f"""
+import sys
+sys.modules[{blocked!r}] = None
+import numpy as np, torch, rightly
+import rightly.classifiers, rightly.reporting, rightly.transforms.shifts
+try:
+    rightly.{code}
+except ImportError as error:
+    print(error)
+"""
+    (tmp_path / "part-000000.parquet").touch()
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert f"pip install 'rightly[{extra}]'" in done.stdout, done.stderr

@@ -1,9 +1,10 @@
 """Writing files so that nobody ever sees half of one, and nothing is replaced by mistake."""
 
+import csv
 import os
 import platform
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -81,3 +82,12 @@ def escape_formula(cell: Any) -> Any:
     """
     is_formula = isinstance(cell, str) and cell.startswith(FORMULAS)
     return f"'{cell}" if is_formula else cell
+
+
+def write_csv(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
+    """Writes columns by name, in UTF-8."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        cells = ([escape_formula(value) for value in column] for column in columns.values())
+        writer.writerows(zip(*cells, strict=True))

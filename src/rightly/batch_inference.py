@@ -1,12 +1,12 @@
 """Confidence for every row of stored predictions: as a CSV file, or shard by shard as Parquet.
 
 Columns of a Parquet data set of scores: `image`, `name`, `label` and `shift` as collected, then
-`predicted_class`, `confidence`, `raw_confidence`, `temperature`, and `class_name` where it is
-known. One shard of scores belongs to one of predictions and appears whole or not at all, so a run
-that was killed is resumed by the same call.
+`predicted_class`, `confidence`, `raw_confidence`, `temperature`, `accept` where the calibrator has
+a threshold, and `class_name` where it is known. A CSV file has the same columns, as far as they are
+known, and calls each shift by its name. One shard of scores belongs to one of predictions and
+appears whole or not at all, so a run that was killed is resumed by the same call.
 """
 
-import csv
 import hashlib
 import itertools
 import json
@@ -20,21 +20,24 @@ from typing import Any
 
 import numpy as np
 
-from rightly.atomic_write import check_target, escape_formula, write_atomically
-from rightly.calibrators import AnyCalibrator, FittedCalibrator, load_calibrator
+from rightly.atomic_write import check_target, write_atomically, write_csv
+from rightly.calibrators import FittedCalibrator, load_calibrator
 from rightly.collection.distributed import run_shards
 from rightly.collection.ray_cluster import Cluster
+from rightly.evaluation.data_sets import name_shift
 from rightly.evaluation.leakage import CalibrationData, check_same_classifier
+from rightly.optional import require
 from rightly.predictions import Predictions, load
-from rightly.predictions.parquet import KEY, open_shards, read_columns
+from rightly.predictions.parquet import KEY, open_shards, read_columns, read_image_names
 from rightly.predictions.store import Store
 
 COLLECTED = ("image", "name", "label", "shift")
-SCORES = {
+SCORES: dict[str, type] = {
     "predicted_class": np.int64,
     "confidence": np.float64,
     "raw_confidence": np.float64,
     "temperature": np.float64,
+    "accept": np.bool_,
 }
 
 Progress = Callable[[int, int], object]  # shards scored, shards to be scored
@@ -71,7 +74,8 @@ def apply(
         fitted, (rows, _) = load_calibrator(calibrator), load(predictions)
         if not any_classifier:
             _check_classifier(fitted, rows.fingerprint)
-        columns = {name: values.tolist() for name, values in compute_scores(fitted, rows).items()}
+        columns = _describe_rows(predictions, rows)
+        columns |= {name: values.tolist() for name, values in compute_scores(fitted, rows).items()}
         names = rows.class_names or fitted.class_names
         if names:
             columns["class_name"] = [names[i] for i in columns["predicted_class"]]
@@ -82,25 +86,43 @@ def apply(
             with begun as job:
                 _score_shards(job, cluster, progress)
                 table = job.join()
-        columns = {name: table[name] for name in (*SCORES, "class_name") if name in table}
+            shifts = job.source.settings["shifts"]
+        table["shift"] = ["" if value == 0 else shifts[value - 1] for value in table["shift"]]
+        written = ("name", "image", "shift", *SCORES, "class_name")
+        columns = {name: table[name] for name in written if name in table}
     count = len(columns["confidence"])
-    write_atomically(out, lambda part: _write_csv(part, {"index": list(range(count)), **columns}))
+    write_atomically(out, lambda part: write_csv(part, {"index": list(range(count)), **columns}))
     return count
 
 
-def compute_scores(fitted: AnyCalibrator, predictions: Predictions) -> dict[str, np.ndarray]:
-    """A column for each of SCORES, whatever further views the predictions have."""
+def _describe_rows(path: Path, rows: Predictions) -> dict[str, list[Any]]:
+    """File name, number and shift of the image that each row shows, as far as they are known."""
+    columns: dict[str, list[Any]] = {}
+    if path.is_dir():
+        columns["name"] = read_image_names(path)[0]
+    if rows.image is not None:
+        columns["image"] = rows.image.tolist()
+    if path.is_dir() or rows.shift is not None:
+        shift = [0] * len(rows) if rows.shift is None else rows.shift.tolist()
+        columns["shift"] = [name_shift("", value, rows.shift_names).strip() for value in shift]
+    return columns
+
+
+def compute_scores(fitted: FittedCalibrator, predictions: Predictions) -> dict[str, np.ndarray]:
+    """A column for each of SCORES, whatever further views the predictions have.
+
+    Without a threshold there is no `accept`.
+    """
     predictions = fitted.select_views(predictions)
-    columns = (
-        fitted.classes(predictions),
-        fitted.confidence(predictions),
-        predictions.confidence,
-        fitted.temperature(predictions),
-    )
-    return {
-        name: values.cpu().numpy().astype(SCORES[name])
-        for name, values in zip(SCORES, columns, strict=True)
+    columns = {
+        "predicted_class": fitted.classes(predictions),
+        "confidence": fitted.confidence(predictions),
+        "raw_confidence": predictions.confidence,
+        "temperature": fitted.temperature(predictions),
     }
+    if fitted.threshold is not None:
+        columns["accept"] = columns["confidence"] >= fitted.threshold
+    return {name: values.cpu().numpy().astype(SCORES[name]) for name, values in columns.items()}
 
 
 @dataclass(frozen=True)
@@ -150,21 +172,22 @@ class ScoringJob:
 
     def join(self) -> dict[str, list[Any]]:
         """Every row of the scores: unshifted images first, then shift by shift, as in `load`."""
-        import pyarrow as pa
-        import pyarrow.parquet
-
-        parts = [pa.parquet.read_table(path) for path in self.target.shards()]
+        pa = require("pyarrow", "collect")
+        parquet = require("pyarrow.parquet", "collect")
+        parts = [parquet.read_table(path) for path in self.target.shards()]
         rows = pa.concat_tables(parts).sort_by([("shift", "ascending"), ("image", "ascending")])
         return {name: rows[name].to_pylist() for name in rows.column_names}
 
-    def _write(self, k: int, fitted: AnyCalibrator) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet
-
+    def _write(self, k: int, fitted: FittedCalibrator) -> None:
+        pa = require("pyarrow", "collect")
+        parquet = require("pyarrow.parquet", "collect")
         predictions = _read_shard(self.source, k)
-        table = pa.parquet.read_table(self.source.shard(k), columns=list(COLLECTED))
+        table = parquet.read_table(self.source.shard(k), columns=list(COLLECTED))
+        columns: dict[str, np.ndarray] = {}
         if predictions is None:
-            columns = {name: np.zeros(0, kind) for name, kind in SCORES.items()}
+            kinds = {name: kind for name, kind in SCORES.items() if name != "accept"}
+            kinds |= {} if fitted.threshold is None else {"accept": np.bool_}
+            columns = {name: np.zeros(0, kind) for name, kind in kinds.items()}
         else:
             columns = compute_scores(fitted, predictions)
         for name, values in columns.items():
@@ -176,7 +199,7 @@ class ScoringJob:
         table = table.replace_schema_metadata({KEY: json.dumps(dict(self.target.settings))})
         write_atomically(
             self.target.shard(k),
-            lambda part: pa.parquet.write_table(
+            lambda part: parquet.write_table(
                 table, part, compression="zstd", write_page_checksum=True
             ),
         )
@@ -219,14 +242,6 @@ def _read_shard(store: Store, k: int) -> Predictions | None:
         views or None,
         store.settings["class_names"],
     )
-
-
-def _write_csv(path: Path, columns: dict[str, list[Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        cells = ([escape_formula(value) for value in column] for column in columns.values())
-        writer.writerows(zip(*cells, strict=True))
 
 
 def _digest(path: Path) -> str:

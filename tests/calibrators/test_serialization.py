@@ -289,3 +289,11 @@ def test_class_names_travel_along(tmp_path):
     loaded = rightly.load_calibrator(tmp_path / "a.safetensors")
     assert loaded.class_names == tuple(names) and loaded.calibrator.sample_count == 60
     assert torch.equal(loaded.classes(predictions), predictions.classes)
+
+
+def test_a_calibrator_is_not_saved_under_the_name_of_another_kind_of_file(tmp_path, sample):
+    calibrator = rightly.calibrator("ts").fit(*sample)
+    for name in ("c.pt", "c", "c.safetensors.gz"):
+        with pytest.raises(ValueError, match=rf"ends in \.safetensors, got {name}$"):
+            calibrator.save(tmp_path / name)
+    assert not list(tmp_path.iterdir())

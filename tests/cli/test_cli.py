@@ -60,9 +60,9 @@ def test_no_command_prints_the_help_but_is_refused(capsys):
         (["fti"], "rightly: No such command 'fti'. Did you mean 'fit'?"),
         (["fit", "a", "--methd", "b"], "rightly fit: No such option: --methd: did you mean"),
         (["fit", "a", "--expected_shift", "1"], "did you mean --expected-shift?"),
-        (["fit", "--out", "a"], "rightly fit: Missing argument 'CAL'"),
+        (["fit", "--out", "a.safetensors"], "rightly fit: Missing argument 'CAL'"),
         (["fit", "a.npz"], "rightly fit: Missing option '--out'"),
-        (["fit", "a.npz", "--seed", "x", "--out", "a"], "Invalid value for '--seed'"),
+        (["fit", "a.npz", "--seed", "x", "--out", "a.safetensors"], "Invalid value for '--seed'"),
         (["apply", "a", "b", "--out", "c", "--engine", "slurm"], "'--engine'"),
     ],
 )
@@ -102,11 +102,26 @@ def test_arguments_at_the_start_of_a_message_become_options(message, expected):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["fit", "nowhere.npz", "--out", "a"], "there is no predictions file nowhere.npz"),
-        (["fit", "{cal}", "--method", "platt", "--out", "a"], "--method must be one of"),
-        (["fit", "{cal}", "--method", "spline", "--out", "no/folder/a"], "does not exist"),
-        (["fit", "{cal}", "--views", "sideways", "--out", "a"], "--views must be some of"),
-        (["fit", "{cal}", "--expected-shift", "2", "--out", "a"], "--expected-shift must"),
+        (
+            ["fit", "nowhere.npz", "--out", "a.safetensors"],
+            "there is no predictions file nowhere.npz",
+        ),
+        (
+            ["fit", "{cal}", "--method", "platt", "--out", "a.safetensors"],
+            "--method must be one of",
+        ),
+        (
+            ["fit", "{cal}", "--method", "spline", "--out", "no/folder/a.safetensors"],
+            "does not exist",
+        ),
+        (
+            ["fit", "{cal}", "--views", "sideways", "--out", "a.safetensors"],
+            "--views must be some of",
+        ),
+        (
+            ["fit", "{cal}", "--expected-shift", "2", "--out", "a.safetensors"],
+            "--expected-shift must",
+        ),
         (["compare", "{cal}", "--on", "{ind}", "--metrics", "luck"], "--metrics must be one of"),
         (["compare", "{cal}", "--on", "{ind}", "--on", "{ind}"], "different name"),
         (["compare", "{cal}", "--on", "{ind}", "--methods", "luck"], "--methods must be names"),

@@ -15,7 +15,7 @@ from rightly.datasets import LAYOUTS
 from rightly.transforms.shifts import SHIFTS, STANDARD_SHIFTS
 from rightly.transforms.views import VIEWS
 from tests.cli.conftest import MODEL
-from tests.collection.tiny_model import CLASSES, picture, same
+from tests.collection.tiny_model import CLASSES, SMALL, Tiny, class_folders, picture, same
 from tests.deployment.tiny_models import pictures
 
 SOURCE = """
@@ -221,3 +221,88 @@ def test_a_mean_that_is_not_three_numbers_ends_with_status_two(tmp_path, own, ca
 def test_classes_that_do_not_match_end_the_command_with_status_two(tmp_path, own, capsys):
     assert run(tmp_path, own(4), "--quiet") == 2
     assert "the set has 3 classes but the classifier 4" in capsys.readouterr().err
+
+
+def test_without_a_size_what_is_collected_can_be_exported(tmp_path, own, capsys):
+    model, saved = own(), str(tmp_path / "c.safetensors")
+    coloured(tmp_path / "images", 60)
+    assert run(tmp_path, model, "--views", "hflip", "--quiet") == 0
+    assert main(["fit", str(tmp_path / "preds"), "--method", "ts", "--out", saved]) == 0
+    out = tmp_path / "model.onnx"
+    assert main(["export", "--model", model, "--calibrator", saved, "--out", str(out)]) == 0
+    exported = rightly.deployment.runtime.open_exported(out)
+    assert exported.preprocessing.size == (8, 8)
+    capsys.readouterr()
+
+
+def test_names_of_all_classes_come_from_a_file(tmp_path, own, capsys):
+    model = own(classes=5)
+    assert run(tmp_path, model) == 2
+    assert "the set has 3 classes but the classifier 5: give --class-names" in (
+        capsys.readouterr().err
+    )
+    names = ["ant", *CLASSES, "fox"]
+    (tmp_path / "names.txt").write_text("\ufeff" + "\r\n".join(names) + "\n", encoding="utf-8")
+    given = ["--class-names", str(tmp_path / "names.txt"), "--quiet"]
+    assert run(tmp_path, model, *given, out="named") == 0
+    predictions, labels = rightly.load(tmp_path / "named")
+    assert predictions.class_names == tuple(names)
+    assert sorted(set(labels.tolist())) == [1, 2, 3]
+    (tmp_path / "names.txt").write_text("ant\n\nbee\n")
+    assert run(tmp_path, model, *given, out="other") == 2
+    assert "--class-names must have one name a line" in capsys.readouterr().err
+
+
+FAILING = """
+from torch import nn
+
+
+class Failing(nn.Linear):
+    def forward(self, images):
+        raise ValueError("the first pass")
+
+
+def model():
+    return Failing(3, 2)
+"""
+
+
+def test_a_set_without_labels_says_so_before_the_first_pass(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "failing_model.py").write_text(FAILING)
+    (tmp_path / "images").mkdir()
+    picture(0).save(tmp_path / "images" / "0001.png")
+    assert run(tmp_path, "py:failing_model:model") == 2
+    notes, _, error = capsys.readouterr().err.partition("rightly collect: ")
+    assert "there are no labels" in notes and "--labels CSV" in notes
+    assert "the first pass" in error
+
+
+def test_the_rate_counts_what_this_run_did():
+    from rich.progress import Progress
+
+    from rightly.cli.collect_command import _make_rate
+
+    rate = _make_rate(900)
+    with Progress(rate, disable=True, get_time=lambda: clock[0]) as progress:
+        clock = [0.0]
+        task = progress.add_task("", total=1000)
+        progress.start()
+        progress.advance(task, 900)
+        clock[0] = 5.0
+        assert rate.render(progress.tasks[0]).plain == ""
+        progress.advance(task, 20)
+        assert rate.render(progress.tasks[0]).plain == "4 images/s, 0:00:20 left"
+
+
+def test_progress_starts_with_the_first_batch(tmp_path):
+    model, shown = Tiny(), []
+    collect(
+        model,
+        class_folders(tmp_path / "images", 12),
+        ("hflip",),
+        batch_size=4,
+        preprocessing=SMALL,
+        advance=lambda count: shown.append((count, model.shown)),
+    )
+    assert shown == [(4, 8), (4, 16), (4, 24)]

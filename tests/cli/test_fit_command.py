@@ -73,3 +73,10 @@ def test_the_seed_is_of_the_fit(cal, tmp_path):
     assert saved.confidence(predictions).equal(again.confidence(predictions))
     other = rightly.calibrator("ca_views", seed=0).fit(predictions, labels)
     assert not saved.confidence(predictions).equal(other.confidence(predictions))
+
+
+def test_a_name_that_is_no_calibrators_is_refused_before_the_fit(tmp_path, capsys):
+    assert main(["fit", str(tmp_path / "no.npz"), "--out", str(tmp_path / "c.pt")]) == 2
+    assert "--out must be a calibrator's file, which ends in .safetensors, got c.pt" in (
+        capsys.readouterr().err
+    )

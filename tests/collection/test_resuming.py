@@ -44,12 +44,14 @@ def test_a_run_goes_on_where_it_was(tmp_path, shards_of, images_before):
     whole, model.shown = model.shown, 0
     with pytest.raises(Stopped):
         collect(model, root, **given, out=out, advance=stop_after(images_before))
-    shards = {path: path.stat().st_mtime_ns for path in out.iterdir()}
+    shards = {path: path.stat().st_mtime_ns for path in out.glob("part-*")}
     # The callback of the last batch of a shard comes before the shard is written.
     assert len(shards) == (images_before - 1) // 8
+    kept = min(30, -(-images_before // 4) * 4)  # every batch, also those of an unfinished shard
     model.shown, steps = 0, []
     same(collect(model, root, **given, out=out, advance=steps.append), expected)
-    assert model.shown == (30 - 8 * len(shards)) * whole // 30
+    assert model.shown == (30 - kept) * whole // 30
+    assert not list(out.glob(".*"))
     assert all(path.stat().st_mtime_ns == written for path, written in shards.items())
     assert sum(steps) == 30
     rows = rows_in(out)
@@ -110,7 +112,8 @@ def test_a_full_disk_can_be_mended_and_the_run_completed(tmp_path, shards_of, mo
     monkeypatch.setattr(pyarrow.parquet, "write_table", full)
     with pytest.raises(OSError, match="part-000001.parquet.*No space left.*same command again"):
         collect(Tiny(), root, out=out, preprocessing=SMALL)
-    assert [path.name for path in out.iterdir()] == ["part-000000.parquet"]
+    names = sorted(path.name for path in out.iterdir())
+    assert names == [".partial-000001.parquet", "part-000000.parquet"]  # there was room for it
     same(
         collect(Tiny(), root, out=out, preprocessing=SMALL),
         collect(Tiny(), root, preprocessing=SMALL),
@@ -218,3 +221,67 @@ def test_a_first_shard_without_a_picture_is_stored_too(tmp_path, shards_of):
         found, _ = collect(Tiny(), root, preprocessing=SMALL, out=out, unreadable="skip")
     assert len(found) == len(rows_in(out)) == 3
     assert sorted(path.name for path in out.iterdir())[0] == "part-000000.parquet"
+
+
+SLOWER_MODEL = """
+import time
+from pathlib import Path
+
+import torch
+
+
+class Slower(torch.nn.Linear):
+    shown = 0
+
+    def forward(self, images):
+        time.sleep(0.02 * len(images))
+        Slower.shown += len(images)
+        Path("shown").write_text(str(Slower.shown))
+        return super().forward(images.mean((2, 3)))
+
+
+def model():
+    torch.set_num_threads(1)
+    made = Slower(3, 3)
+    with torch.no_grad():
+        made.weight.copy_(torch.eye(3))
+        made.bias.zero_()
+    return made
+"""
+
+
+@pytest.mark.parametrize(("stop", "lost"), [(signal.SIGINT, 8), (signal.SIGKILL, 300)])
+def test_after_ctrl_c_every_batch_is_kept_and_after_a_kill_all_but_seconds(tmp_path, stop, lost):
+    (tmp_path / "slower.py").write_text(SLOWER_MODEL)
+    class_folders(tmp_path / "images", 600)  # one shard
+    command = [sys.executable, "-m", "rightly", "collect", "--model", "py:slower:model"]
+    command += ["--images", "images", "--views", "", "-b", "8", "--quiet", "--out", "preds"]
+
+    def run(until=None):
+        process = subprocess.Popen(
+            command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        while until is not None and process.poll() is None and not until():
+            time.sleep(0.01)
+        if until is not None:
+            process.send_signal(stop)
+        printed = "".join(process.communicate())
+        return process.returncode, printed
+
+    def count():
+        try:
+            return int((tmp_path / "shown").read_text() or 0)
+        except FileNotFoundError:
+            return 0
+
+    def is_saved():  # after a kill, what was saved every few seconds remains
+        saved = list((tmp_path / "preds").glob(".partial-*.parquet"))
+        return count() >= 40 and (stop == signal.SIGINT or bool(saved))
+
+    code, printed = run(is_saved)
+    assert code == (130 if stop == signal.SIGINT else -stop), printed
+    before = count()
+    code, printed = run()
+    assert code == 0, printed
+    assert 600 <= before + count() <= 600 + lost
+    assert len(rightly.load(tmp_path / "preds")[0]) == 600

@@ -96,3 +96,14 @@ def test_pushing_uploads_what_is_saved(monkeypatch):
         "token": "t",
         "files": ["README.md", "calibrator.safetensors", "config.json"],
     }
+
+
+@pytest.mark.parametrize("held", [(), ("config.json",), ("calibrator.safetensors", "other")])
+def test_an_odd_folder_is_told_what_it_lacks(tmp_path, held):
+    for name in held:
+        (tmp_path / name).write_text("{}")
+    lacks = [name for name in ("config.json", "calibrator.safetensors") if name not in held]
+    holds = ", ".join(sorted(held)) or "nothing"
+    words = rf"but lacks {' and '.join(lacks)} \(it holds {holds}\)"
+    with pytest.raises(FileNotFoundError, match=words):
+        CalibratedClassifier.from_pretrained(tmp_path, Small())

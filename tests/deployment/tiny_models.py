@@ -9,6 +9,7 @@ from torch import nn
 
 import rightly
 from rightly.classifiers import Preprocessing
+from rightly.datasets import open_images
 from rightly.transforms.shifts import STANDARD_SHIFTS
 
 NAMES = ("red", "green", "blue", "dark")
@@ -47,7 +48,7 @@ def predictions():
     """What the small classifier says about 400 pictures, and labels it gets right now and then."""
     images = list(pictures(400, seed=1))
     classifier = rightly.classifiers.open_model(Small(), preprocessing=PREPROCESSING)
-    data = rightly.datasets.open_images([(image, 0) for image in images])
+    data = open_images([(image, 0) for image in images])
     collected, _ = rightly.collect(classifier, data, views=VIEWS, features=True)
     generator = torch.Generator().manual_seed(0)
     noise = torch.rand(len(images), 4, generator=generator).log().neg().log().neg()

@@ -1,6 +1,7 @@
 """Test sets of other classifiers, of calibration rows and with labels in another order."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -80,7 +81,8 @@ def test_the_command_line_names_its_options(files, tmp_path, capsys):
         ["plot", "roc", "--calibrator", saved, "--on", other, "--out", str(tmp_path / "a.png")],
     ):
         assert main(arguments) == 2
-        assert "insist with --any-classifier" in capsys.readouterr().err
+        assert "insist with --any-classifier" in (printed := capsys.readouterr().err)
+        assert re.search(r"rightly \w+: (TEST|--on)( other)? must hold predictions of", printed)
     assert main(["compare", cal, "--on", cal]) == 2
     assert "--on cal must hold other samples" in (printed := capsys.readouterr().err)
     assert "insist with --allow-overlap" in printed

@@ -256,3 +256,9 @@ def test_nothing_is_written_when_writing_fails(tmp_path, sample):
         rightly.save(tmp_path / "a.npz", sample[0], sample[1].double())
     assert (tmp_path / "a.npz").read_text() == "before"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_single_array_is_told_from_a_truncated_archive(tmp_path):
+    np.save(tmp_path / "logits.npy", np.zeros((3, 2)))
+    with pytest.raises(ValueError, match=r"is one array as numpy.save writes it.*numpy.savez"):
+        rightly.load(tmp_path / "logits.npy")

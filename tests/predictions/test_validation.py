@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import rightly
 from rightly import Predictions
 
 LOGITS = np.array([[2.0, 1.0, 0.5], [0.1, 3.0, -1.0], [5.0, 4.9, 4.8], [0.0, 0.2, 1.0]])
@@ -137,3 +138,11 @@ def test_a_label_outside_the_classes_is_refused(label):
 def test_a_negative_shift_is_refused():
     with pytest.raises(ValueError, match=r"shift must lie in 0\.\.1, .* got -1\.\.1"):
         Predictions(LOGITS, shift=[0, 1, -1, 0], shift_names=["blur"])
+
+
+def test_percentages_are_no_logits():
+    percent = 100 * np.random.default_rng(0).dirichlet(np.ones(4), 20)
+    for wrong in (percent, percent.astype(np.float16)):
+        with pytest.raises(ValueError, match="every row .* sums to 100, as percentages do: divide"):
+            rightly.Predictions(wrong)
+    rightly.Predictions(percent + [[0.0], [7.0]] * 10)  # half of the rows do not

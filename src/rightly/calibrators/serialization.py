@@ -34,7 +34,16 @@ if TYPE_CHECKING:
 
 FORMAT = "rightly-calibrator"
 VERSION = 4  # 3 had no context
+SUFFIX = ".safetensors"
 FITTED_ON = ("sample_count", "class_count", "view_names", "feature_count", "class_names")
+
+
+def check_name(path: Path) -> None:
+    """Refuses a name that promises another kind of file, such as c.pt."""
+    if path.suffix != SUFFIX:
+        raise ValueError(
+            f"out must be a calibrator's file, which ends in {SUFFIX}, got {path.name}"
+        )
 
 
 def save(
@@ -47,6 +56,7 @@ def save(
     from rightly.calibrators.adaptation.adapting import find_context
     from rightly.calibrators.adaptation.learning import NoContextError
 
+    check_name(path)
     if not calibrator.is_fitted:
         raise NotFittedError(
             f"{calibrator.title} is not fitted: call fit(predictions, labels) before save"

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import UInt8
 
+from rightly.optional import require
+
 if TYPE_CHECKING:
     import PIL.Image
     import torch
@@ -85,9 +87,8 @@ class Preprocessing:
             same = self.compute_size(width, height) == (width, height)
             if same and self.size in (None, (height, width)):
                 return image  # as it should be: no need to go through Pillow
-            from PIL import Image
-
-            image = Image.fromarray(image)
+            made: PIL.Image.Image = require("PIL.Image", "collect").fromarray(image)
+            image = made
         if image.mode != "RGB":
             raise ValueError(f"image must be in RGB, got mode {image.mode}: convert it first")
         if self.orientation == "exif":
@@ -201,11 +202,10 @@ def agreed(
 def _measure_disagreement(
     preprocessing: Preprocessing, transform: Callable[["PIL.Image.Image"], "torch.Tensor"]
 ) -> float:
-    from PIL import Image
-
+    pillow = require("PIL.Image", "collect")
     # Lopsided, so that crop, flip and order of channels show.
     y, x = np.mgrid[0:300, 0:360] / 360
-    image = Image.fromarray((255 * np.stack([x, y, (x * y) ** 2], -1)).astype(np.uint8))
+    image = pillow.fromarray((255 * np.stack([x, y, (x * y) ** 2], -1)).astype(np.uint8))
     theirs = transform(image).float()
     ours = preprocessing.normalise(preprocessing.geometry(image)[None] / 255)[0]
     if ours.shape != theirs.shape:

@@ -58,7 +58,8 @@ EXIT_CODES = (
     "Exit codes: 0 done; 2 refused or failed; 3 a requirement missed; 4 drift alarm; "
     "5 the doctor found something; 130 interrupted."
 )
-ARGUMENTS = {"tests": "on"}  # arguments of the library whose options are called otherwise
+# Arguments of the library whose options are called otherwise.
+ARGUMENTS = {"tests": "on", "predictions": "test"}
 VERBS = "(?:must|needs?|has|have|is|are|excludes?)"
 
 

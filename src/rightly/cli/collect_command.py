@@ -1,5 +1,6 @@
 """`rightly collect`: a classifier over images and their views."""
 
+from datetime import timedelta
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,7 @@ from rightly.cli.inputs import (
     Size,
     Std,
     make_preprocessing,
+    read_class_names,
     split_names,
 )
 
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
 EXAMPLE = "rightly collect --model timm:resnet50 --images photos --out preds"
 MODEL = (
     "timm:NAME, hf:NAME_OR_DIR, torchvision:NAME, onnx:FILE, pt2:FILE or py:package.module:factory."
+)
+NO_LABELS = (
+    "there are no labels, so no calibrator can be fitted or measured on these predictions: give "
+    "--labels CSV with file name and label, or a folder per class"
 )
 
 
@@ -60,6 +66,10 @@ def run(
     layout: Annotated[str, typer.Option(help="Of the folder; see --list.")] = "auto",
     labels: Annotated[
         str | None, typer.Option(metavar="CSV", help="File name and label of each image.")
+    ] = None,
+    class_names: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Names of all classes in the model's order, one a line."),
     ] = None,
     split: Annotated[str | None, typer.Option(help="Of a data set that has several.")] = None,
     severity: Annotated[int | None, typer.Option(help="Of CIFAR-10-C.")] = None,
@@ -143,6 +153,7 @@ def run(
         "source": images,
         "layout": layout,
         "labels": labels,
+        "class_names": None if class_names is None else read_class_names(class_names),
         "split": split,
         "severity": severity,
     }
@@ -172,11 +183,14 @@ def _collect(
     classifier, images = open_model(**model), open_images(**source)
     for note in images.notes:
         print_line(note, ERR)
+    if images.labels is None:
+        print_line(NO_LABELS, ERR, style="yellow")
     log, start = CollectionLog(), monotonic()
     with Store.claim(out, plan.settings(classifier, images)) as store:
         is_complete = not store.missing()
-        bar = show_progress(len(images), "collecting", *_make_rate(), keep=True, quiet=quiet)
-        with bar as advance:
+        before = len(images) - sum(len(plan.rows(k, len(images))) for k in store.missing())
+        rate = _make_rate(before)
+        with show_progress(len(images), "collecting", rate, keep=True, quiet=quiet) as advance:
             if cluster is None:
                 collect_into(store, classifier, images, plan, batch_size, workers, advance, log)
             else:
@@ -192,17 +206,23 @@ def _check_device(device: str, cluster: "Cluster") -> None:
         )
 
 
-def _make_rate() -> Any:
-    """Images a second since this run began, as a column of the progress bar."""
+def _make_rate(before: int) -> Any:
+    """Images a second in this run and the time left, as a column of the progress bar.
+
+    `before` images were collected by an earlier run: they took no time in this one.
+    """
     from rich.progress import ProgressColumn, Task
     from rich.text import Text
 
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
-            text = f"{task.speed:.0f} images/s" if task.speed else ""
-            return Text(text, style="progress.data.speed")
+            done, seconds = task.completed - before, task.elapsed
+            if done <= 0 or not seconds:
+                return Text("")
+            left = timedelta(seconds=round((task.remaining or 0) * seconds / done))
+            return Text(f"{done / seconds:.3g} images/s, {left} left", style="progress.data.speed")
 
-    return (Rate(),)
+    return Rate()
 
 
 def _describe(

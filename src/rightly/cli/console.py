@@ -109,7 +109,7 @@ def _make_bar(*columns: "ProgressColumn", keep: bool = False) -> "Progress":
     )
 
     texts = TextColumn("{task.description}", markup=False)
-    bars = (texts, BarColumn(), MofNCompleteColumn(), *columns, TimeRemainingColumn())
+    bars = (texts, BarColumn(), MofNCompleteColumn(), *(columns or (TimeRemainingColumn(),)))
     return Progress(*bars, console=ERR, transient=not keep)
 
 

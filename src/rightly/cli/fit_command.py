@@ -58,9 +58,11 @@ def run(
 ) -> None:
     """Fit one calibrator and save it."""
     from rightly.calibrators import CALIBRATORS
+    from rightly.calibrators.serialization import check_name
     from rightly.fitting import fit
     from rightly.predictions import read_source
 
+    check_name(out)
     predictions, labels = read_data_set(cal, split_names(views))
     options = {"expected_shift": expected_shift, "neighbours": neighbours}
     if method != "auto":

@@ -1,7 +1,7 @@
 """Forward passes: every batch through shifts, views and the classifier, into blocks of rows."""
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from rightly.predictions.store import Block
 from rightly.transforms.shifts import SHIFTS
 from rightly.transforms.views import VIEWS
 
-IN_FLIGHT = 1  # batches handed to a device before the results of the oldest are waited for
+IN_FLIGHT = 1  # batches handed to a GPU before the results of the oldest are waited for
 
 
 def compute_blocks(
@@ -31,9 +31,31 @@ def compute_blocks(
     advance: Callable[[int], object] = lambda count: None,
     log: CollectionLog | None = None,
 ) -> Generator[tuple[int, Block], None, None]:
-    """The classifier's outputs for each of these shards of images.
+    """The classifier's outputs for each of these shards of images."""
+    rows_of = {k: plan.rows(k, len(images)) for k in shards}
+    gathered: list[Block] = []
+    for k, rows, block in compute_batches(
+        classifier, images, plan, rows_of, batch_size, workers, log
+    ):
+        gathered.append(block)
+        advance(len(rows))
+        if rows.stop == rows_of[k].stop:
+            yield k, combine_blocks(gathered)
+            gathered = []
 
-    Results of a batch are fetched after the next one was handed to the device, so that neither
+
+def compute_batches(
+    classifier: Classifier,
+    images: ImageDataset,
+    plan: Plan,
+    rows_of: Mapping[int, range],
+    batch_size: int = 256,
+    workers: int | None = None,
+    log: CollectionLog | None = None,
+) -> Generator[tuple[int, range, Block], None, None]:
+    """The classifier's outputs for these images of shards, batch by batch in their order.
+
+    Results of a batch are fetched from a GPU after the next one was handed to it, so that neither
     waits for the other.
     """
     if batch_size < 1:
@@ -41,13 +63,11 @@ def compute_blocks(
     log = log if log is not None else CollectionLog()
     batches = (
         (k, rows[start : start + batch_size])
-        for k in shards
-        for rows in [plan.rows(k, len(images))]
+        for k, rows in rows_of.items()
         for start in range(0, len(rows), batch_size)
     )
     on_gpu = classifier.device.type == "cuda"
     # Channels last, as images come: convolutions are faster so, on CPUs as on GPUs.
-    gathered: dict[int, list[Block]] = {}
     with classifier.prepare(PRECISIONS[plan.precision], channels_last=True):
         running: deque[tuple[int, _RunningBatch]] = deque()
         for k, batch in decode_batches(
@@ -56,8 +76,9 @@ def compute_blocks(
             # Not around the yields, where it would hold for whoever takes the blocks as well.
             with torch.no_grad():
                 running.append((k, _run_batch(classifier, images, plan, batch)))
-            yield from _take_finished(running, gathered, images, plan, advance, keep=IN_FLIGHT)
-        yield from _take_finished(running, gathered, images, plan, advance, keep=0)
+            # On a CPU results are there at once, and so is the progress.
+            yield from _take_finished(running, images, IN_FLIGHT if on_gpu else 0)
+        yield from _take_finished(running, images, keep=0)
 
 
 @dataclass(frozen=True)
@@ -117,20 +138,12 @@ def _record_event(device: torch.device) -> torch.cuda.Event | None:
 
 
 def _take_finished(
-    running: deque[tuple[int, _RunningBatch]],
-    gathered: dict[int, list[Block]],
-    images: ImageDataset,
-    plan: Plan,
-    advance: Callable[[int], object],
-    keep: int,
-) -> Iterator[tuple[int, Block]]:
-    """Waits for all but the last `keep` batches; yields a shard when its last batch is there."""
+    running: deque[tuple[int, _RunningBatch]], images: ImageDataset, keep: int
+) -> Iterator[tuple[int, range, Block]]:
+    """Waits for all but the last `keep` batches."""
     while len(running) > keep:
         k, result = running.popleft()
-        gathered.setdefault(k, []).append(_make_block(result, images))
-        advance(len(result.batch.rows))
-        if result.batch.rows.stop == plan.rows(k, len(images)).stop:
-            yield k, combine_blocks(gathered.pop(k))
+        yield k, result.batch.rows, _make_block(result, images)
 
 
 def _make_block(result: _RunningBatch, images: ImageDataset) -> Block:

@@ -10,15 +10,16 @@ that a run can be killed at any moment and resumes where it was.
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import torch
 
 from rightly.classifiers import Classifier, Preprocessing, open_model
 from rightly.collection.decoding import CollectionLog
-from rightly.collection.forward import combine_blocks, compute_blocks
+from rightly.collection.forward import combine_blocks, compute_batches, compute_blocks
 from rightly.collection.plan import DEFAULT_VIEWS, Plan
 from rightly.datasets import ImageDataset, open_images
 from rightly.datasets.image_dataset import abbreviate
@@ -26,6 +27,9 @@ from rightly.predictions import Predictions, load
 from rightly.predictions.accuracy import warn_at_chance
 from rightly.predictions.store import Block, Store
 from rightly.tensor_shapes import Labels
+
+SAVE_EVERY_S = 5.0  # an unfinished shard
+SAVING_SHARE = 0.05  # of the time may go into that
 
 
 def collect(
@@ -84,19 +88,66 @@ def collect_into(
     advance: Callable[[int], object] = lambda count: None,
     log: CollectionLog | None = None,
 ) -> None:
-    """Writes the shards that a store still lacks."""
-    todo = store.missing()
-    advance(len(images) - sum(len(plan.rows(k, len(images))) for k in todo))
+    """Writes the shards that a store still lacks, and every few seconds what it has of the next.
+
+    So a run that is stopped, in whatever way, loses the work of seconds.
+    """
+    rows_of, gathered = _find_missing(store, images, plan)
+    advance(len(images) - sum(len(rows) for rows in rows_of.values()))
     empty: dict[int, Block] = {}
-    blocks = compute_blocks(classifier, images, plan, todo, batch_size, workers, advance, log)
-    with closing(blocks):  # when a write fails, the classifier is restored at once
-        for k, block in blocks:
-            if len(block.image):
-                store.write(k, block)
-            else:
-                empty[k] = block
+    batches = compute_batches(classifier, images, plan, rows_of, batch_size, workers, log)
+    unsaved: tuple[int, int] | None = None  # shard, and how many of its images are known
+    saved, cost = monotonic(), 0.0
+
+    def save(k: int, done: int) -> None:
+        store.write_partial(k, combine_blocks(gathered[k]), done)
+
+    try:
+        with closing(batches):  # when a write fails, the classifier is restored at once
+            for k, rows, block in batches:
+                gathered.setdefault(k, []).append(block)
+                unsaved = k, rows.stop - plan.rows(k, len(images)).start
+                advance(len(rows))
+                if rows.stop == plan.rows(k, len(images)).stop:
+                    whole = combine_blocks(gathered[k])
+                    if len(whole.image):
+                        store.write(k, whole)
+                    else:
+                        empty[k] = whole
+                    del gathered[k]
+                    unsaved, saved = None, monotonic()
+                elif monotonic() - saved > max(SAVE_EVERY_S, cost / SAVING_SHARE):
+                    start = monotonic()
+                    save(*unsaved)
+                    unsaved, saved = None, monotonic()
+                    cost = saved - start
+    except (ValueError, TypeError):
+        raise  # to be mended by other settings, for which nothing can be kept
+    except BaseException:
+        if unsaved is not None and unsaved[0] in gathered:
+            with suppress(OSError):  # a full disk was reported already
+                save(*unsaved)
+        raise
     for k, block in empty.items():  # last, because they take their columns from the others
         store.write(k, block)
+
+
+def _find_missing(
+    store: Store, images: ImageDataset, plan: Plan
+) -> tuple[dict[int, range], dict[int, list[Block]]]:
+    """The images of each shard that are still to be shown, and what is known of the others."""
+    rows_of: dict[int, range] = {}
+    gathered: dict[int, list[Block]] = {}
+    for k in store.missing():
+        rows = plan.rows(k, len(images))
+        partial = store.read_partial(k)
+        if partial is not None and partial[1] == len(rows):  # stopped before it was written
+            store.write(k, partial[0])
+            continue
+        if partial is not None:
+            gathered[k] = [partial[0]]
+        rows_of[k] = rows[partial[1] if partial else 0 :]
+    return rows_of, gathered
 
 
 def _warn(images: ImageDataset, log: CollectionLog, skipped: Sequence[tuple[str, str]]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from rightly.classifiers.classifier import Classifier
+from rightly.datasets.decoding import UnreadableImage
 from rightly.datasets.image_dataset import ImageDataset
 from rightly.registry import did_you_mean
 from rightly.transforms.shifts import SHIFTS
@@ -50,6 +51,7 @@ class Plan:
             "model": classifier.name,
             "model_fingerprint": classifier.fingerprint,
             "preprocessing": classifier.preprocessing.as_dict(),
+            "image_size": _find_size(classifier, images),
             "images": len(images),
             "images_fingerprint": images.fingerprint,
             "class_names": images.class_names or classifier.class_names,
@@ -71,6 +73,21 @@ class Plan:
     def rows(self, k: int, images: int) -> range:
         """Numbers of the images in one shard."""
         return range(k * self.shard_size, min((k + 1) * self.shard_size, images))
+
+
+def _find_size(classifier: Classifier, images: ImageDataset) -> list[int] | None:
+    """Height and width at which images are shown: as asked for, or of the first that is readable.
+
+    Where nothing is asked for all images must have one size, so the first tells it.
+    """
+    if classifier.preprocessing.size is not None:
+        return list(classifier.preprocessing.size)
+    for i in range(len(images)):
+        try:
+            return list(classifier.preprocessing.pixels(images.read(i)).shape[:2])
+        except UnreadableImage:
+            continue
+    return None
 
 
 def parse_shift(text: str) -> tuple[str, int]:

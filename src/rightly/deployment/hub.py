@@ -32,7 +32,7 @@ def locate_folder(name: str | os.PathLike[str]) -> Path:
     """A folder here, or a repository on the Hub fetched to one."""
     folder = Path(name)
     if folder.is_dir():
-        return folder
+        return _check_files(folder)
     repository = str(name)
     if repository.count("/") != 1 or folder.is_absolute() or repository.startswith("."):
         raise FileNotFoundError(
@@ -41,7 +41,21 @@ def locate_folder(name: str | os.PathLike[str]) -> Path:
         )
     wanted = [CONFIG_FILE, CALIBRATOR_FILE, CARD_FILE]
     hub = require("huggingface_hub", "hub")
-    return Path(hub.snapshot_download(repository, allow_patterns=wanted))
+    return _check_files(Path(hub.snapshot_download(repository, allow_patterns=wanted)))
+
+
+def _check_files(folder: Path) -> Path:
+    """Refuses a folder that lacks what `save_pretrained` writes."""
+    needed = (CONFIG_FILE, CALIBRATOR_FILE)
+    missing = [name for name in needed if not (folder / name).is_file()]
+    if missing:
+        held = sorted(path.name for path in folder.iterdir())
+        more = f" and {len(held) - 5} more" if len(held) > 5 else ""
+        raise FileNotFoundError(
+            f"{folder} must hold {' and '.join(needed)}, which save_pretrained writes, but lacks "
+            f"{' and '.join(missing)} (it holds {', '.join(held[:5]) or 'nothing'}{more})"
+        )
+    return folder
 
 
 def check_config(folder: Path, calibrator: FittedCalibrator) -> None:

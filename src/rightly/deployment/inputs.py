@@ -1,6 +1,8 @@
 """What a calibrated classifier is built from and takes: classifier, views, batches of images."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,4 +83,10 @@ def open_classifier(
     )
     if preprocessing is None and not has_config:
         preprocessing = expected_preprocessing(calibrator)
-    return open_model(classifier, device=device, preprocessing=preprocessing, output=output)
+    opened = open_model(classifier, device=device, preprocessing=preprocessing, output=output)
+    expected = expected_preprocessing(calibrator)
+    if expected is not None and opened.preprocessing == replace(expected, size=None):
+        # One that takes any size is shown images as large as when it was collected.
+        opened = copy(opened)
+        opened.preprocessing = expected
+    return opened

@@ -53,6 +53,7 @@ class ClassifierGraph(NamedTuple):
 def build_graph(model: CalibratedClassifier, example: Images) -> Any:
     """The ONNX model of a calibrated classifier; `example` has two images of its size."""
     require("onnx", "onnx")
+    require("onnxscript", "onnx")
     with silence_tracer():
         classifier = _make_classifier(model, example)
         has_budget = isinstance(model.calibrator, Cascade) and bool(model.views)

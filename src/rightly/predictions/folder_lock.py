@@ -14,7 +14,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 LOCK = ".rightly.lock"
-LEFTOVERS = ".part-*.parquet.*.part"  # what a writer has not finished, see `write_atomically`
+LEFTOVERS = ".*.parquet.*.part"  # what a writer has not finished, see `write_atomically`
 ABANDONED_S = (
     3600  # after which a part of another host, unchanged, has no writer: they take seconds
 )

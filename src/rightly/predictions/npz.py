@@ -16,6 +16,7 @@ from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels
 
 VERSION = 1
+MAGIC = b"\x93NUMPY"  # of a single array, a .npy file
 BUFFER = 2**20  # bytes read at a time
 ENCRYPTED = 0x1  # a flag of members
 # How much larger a byte may become; DEFLATE makes at most 1,032 of one.
@@ -91,6 +92,13 @@ def _write_npz(path: Path, arrays: dict[str, Any]) -> None:
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no predictions file {path}")
+    with path.open("rb") as file:
+        is_array = file.read(len(MAGIC)) == MAGIC
+    if is_array:
+        raise ValueError(
+            f"{path} is one array as numpy.save writes it, not an archive of named arrays: write "
+            "numpy.savez('cal.npz', logits=logits, labels=labels)"
+        )
     if not zipfile.is_zipfile(path):
         raise ValueError(
             f"{path} is not a whole .npz file: it is truncated, or was written by something else "

@@ -39,6 +39,13 @@ SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "image_hash": ("true or false", lambda value: isinstance(value, bool)),
     "model": ("a name or null", is_text),
     "model_fingerprint": ("text or null", is_text),
+    "image_size": (
+        "two numbers or null",
+        lambda value: (
+            value is None
+            or (isinstance(value, list) and len(value) == 2 and all(map(is_count, value)))
+        ),
+    ),
     "preprocessing": ("a table or null", lambda value: isinstance(value, dict | None)),
 }
 ALWAYS = ("shards",)  # scores that apply wrote have no views, shifts and so on
@@ -101,7 +108,7 @@ def read_image_names(path: Path) -> tuple[list[str], np.ndarray, tuple[str, ...]
             if not all(isinstance(name, str) for name in found):
                 raise ValueError("its column name holds other things than text")
             numbers.append(
-                np.stack([_to_array(table[key].combine_chunks()) for key in ("image", "shift")])
+                np.stack([to_array(table[key].combine_chunks()) for key in ("image", "shift")])
             )
         except DAMAGE as error:
             raise damage_error(shard, error) from error
@@ -112,15 +119,21 @@ def read_image_names(path: Path) -> tuple[list[str], np.ndarray, tuple[str, ...]
 
 
 def read_source(folder: Path) -> dict[str, Any] | None:
-    """Name, fingerprint and preprocessing of the classifier that a data set was collected from."""
+    """Name, fingerprint and preprocessing of the classifier that a data set was collected from.
+
+    Where no size was asked for, it is that of the images.
+    """
     shards = list_shards(folder)
     if not shards:
         return None
     settings = read_settings(shards[0])
+    preprocessing = settings.get("preprocessing")
+    if preprocessing is not None and preprocessing.get("size") is None:
+        preprocessing = {**preprocessing, "size": settings.get("image_size")}
     return {
         "name": settings.get("model"),
         "fingerprint": settings.get("model_fingerprint"),
-        "preprocessing": settings.get("preprocessing"),
+        "preprocessing": preprocessing,
     }
 
 
@@ -140,7 +153,7 @@ def read_columns(
         names += [name for name in ("features", "image_hash") if settings.get(name)]
     try:
         table = _parquet().read_table(shard, columns=names, page_checksum_verification=True)
-        columns = {name: _to_array(table[name].combine_chunks()) for name in names}
+        columns = {name: to_array(table[name].combine_chunks()) for name in names}
         for name, column in columns.items():
             if column.dtype.kind != ("i" if name in NUMBERS else "f"):
                 raise ValueError(f"its column {name} is of {column.dtype}")
@@ -213,7 +226,7 @@ def open_shards(path: Path) -> tuple[list[Path], dict[str, Any]]:
     return shards, settings
 
 
-def _to_array(column: Any) -> np.ndarray:
+def to_array(column: Any) -> np.ndarray:
     """Rows of numbers, with -1 for a missing label."""
     if hasattr(column.type, "list_size"):
         if column.null_count:  # flattened, they would leave fewer rows than there are

@@ -1,6 +1,7 @@
 """Writing predictions as a Parquet data set, shard by shard (the columns: see `parquet.py`).
 
-Shards appear whole or not at all, so a run that was killed goes on with those that are missing.
+Shards appear whole or not at all, so a run that was killed goes on with those that are missing;
+what it had of the next one is in a hidden file, `.partial-000000.parquet`.
 """
 
 import json
@@ -17,8 +18,20 @@ from rightly.optional import require
 from rightly.predictions.bounded_json import parse_json
 from rightly.predictions.folder_lock import LOCK, lock_folder, remove_leftovers
 from rightly.predictions.masking import MASKED
-from rightly.predictions.parquet import KEY, SKIPPED, VERSION, read_schema, read_settings
+from rightly.predictions.parquet import (
+    DAMAGE,
+    KEY,
+    SKIPPED,
+    VERSION,
+    damage_error,
+    read_schema,
+    read_settings,
+    to_array,
+)
 from rightly.predictions.shards import list_shards, name_shard
+
+PARTIALS = ".partial-*.parquet"
+DONE = b"rightly.done"
 
 
 @dataclass(frozen=True)
@@ -60,9 +73,9 @@ class Store:
         cls._make_folder(path)
         remove_leftovers(path)
         store = cls(path, wanted)
-        shards = store.shards()
-        if shards:
-            stored = read_settings(shards[0])
+        stored_before = [*store.shards(), *sorted(path.glob(PARTIALS))]
+        if stored_before:
+            stored = read_settings(stored_before[0])
             differences = "; ".join(
                 f"{key} was {_shorten(stored.get(key))}, now {_shorten(wanted[key])}"
                 for key in wanted
@@ -95,21 +108,61 @@ class Store:
         """The place of one shard."""
         return self.path / name_shard(k)
 
+    def partial(self, k: int) -> Path:
+        """The place of the first rows of one shard, while the others are missing."""
+        return self.path / f".partial-{k:06d}.parquet"
+
     def write(self, k: int, block: Block) -> None:
         """Writes one shard, whole or not at all; one without rows needs another to be there."""
         table = self._make_table(block) if len(block.image) else self._make_empty_table(block)
 
-        def write(part: Path) -> None:
-            require("pyarrow.parquet", "collect").write_table(
-                table, part, compression="zstd", write_page_checksum=True
-            )
-
         try:
-            write_atomically(self.shard(k), write)
+            _write_table(self.shard(k), table)
         except OSError as error:
             raise OSError(
                 f"{error}; what was collected before is kept: run the same command again to resume"
             ) from error
+        self.partial(k).unlink(missing_ok=True)
+
+    def write_partial(self, k: int, block: Block, done: int) -> None:
+        """Writes what is known of the first `done` images of a shard, if any could be decoded."""
+        if len(block.image):
+            table = self._make_table(block)
+            metadata = {**table.schema.metadata, DONE: str(done)}
+            _write_table(self.partial(k), table.replace_schema_metadata(metadata))
+
+    def read_partial(self, k: int) -> tuple[Block, int] | None:
+        """What `write_partial` wrote, and of how many images; None where there is nothing."""
+        if not self.partial(k).is_file():
+            return None
+        self.check_settings(self.partial(k))
+        try:
+            table = require("pyarrow.parquet", "collect").read_table(
+                self.partial(k), page_checksum_verification=True
+            )
+            metadata = table.schema.metadata
+            skipped, done = json.loads(metadata[SKIPPED]), int(metadata[DONE])
+        except DAMAGE as error:
+            raise damage_error(self.partial(k), error) from error
+
+        def read(name: str) -> np.ndarray:
+            return to_array(table[name].combine_chunks())
+
+        has = table.column_names
+        views = [read(f"view_{name}") for name in self.settings["views"]]
+        labels = read("label")
+        block = Block(
+            read("image"),
+            table["name"].to_pylist(),
+            None if (labels < 0).all() else labels,
+            read("shift"),
+            read("logits"),
+            np.stack(views, 1) if views else None,
+            read("features") if "features" in has else None,
+            tuple((name, reason) for name, reason in skipped),
+            read("image_hash") if "image_hash" in has else None,
+        )
+        return block, done
 
     def skipped(self) -> list[tuple[str, str]]:
         """Name and reason of every image that could not be decoded, from a complete collection."""
@@ -171,6 +224,12 @@ class Store:
 
     def _make_metadata(self, block: Block) -> dict[bytes, str]:
         return {KEY: json.dumps(dict(self.settings)), SKIPPED: json.dumps(block.skipped)}
+
+
+def _write_table(path: Path, table: Any) -> None:
+    parquet = require("pyarrow.parquet", "collect")
+    options = {"compression": "zstd", "write_page_checksum": True}
+    write_atomically(path, lambda part: parquet.write_table(table, part, **options))
 
 
 def _shorten(value: object) -> str:

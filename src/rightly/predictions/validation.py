@@ -71,12 +71,23 @@ def _check_scores(name: str, values: AnyArray, dimensions: str) -> Tensor:
     return tensor
 
 
-def _look_like_probabilities(values: Tensor) -> bool:
-    # The first row settles nearly every case, so that large tensors are not read twice.
-    first = values[:1]
-    if bool((first < 0).any()) or abs(float(first.sum(-1).flatten()[0]) - 1) > SUM_TOLERANCE:
-        return False
-    return bool((values >= 0).all()) and bool(((values.sum(-1) - 1).abs() <= SUM_TOLERANCE).all())
+def _refuse_probabilities(name: str, values: Tensor) -> None:
+    """Refuses what is built as probabilities are: no negative entry, and every row sums to 1."""
+    for total, kind, remedy in (
+        (1, "probabilities", "use Predictions.from_probabilities if these are probabilities"),
+        (100, "percentages", "divide them by 100 and use Predictions.from_probabilities"),
+    ):
+        # The first row settles nearly every case, so that large tensors are not read twice.
+        if all(_sum_to(total, some) for some in (values[:1], values)):
+            raise ValueError(
+                f"{name} must be scores before softmax, but every row is non-negative and sums to "
+                f"{total}, as {kind} do: {remedy}"
+            )
+
+
+def _sum_to(total: int, values: Tensor) -> bool:
+    sums = values.sum(-1) / total
+    return bool((values >= 0).all()) and bool(((sums - 1).abs() <= SUM_TOLERANCE).all())
 
 
 def check_logits(values: AnyArray) -> Logits:
@@ -84,11 +95,7 @@ def check_logits(values: AnyArray) -> Logits:
     logits = _check_scores("logits", values, "n c")
     if logits.shape[1] < 2:
         raise ValueError(f"logits must cover at least 2 classes, got {logits.shape[1]}")
-    if _look_like_probabilities(logits):
-        raise ValueError(
-            "logits must be scores before softmax, but every row is non-negative and sums to 1: "
-            "use Predictions.from_probabilities if these are probabilities"
-        )
+    _refuse_probabilities("logits", logits)
     return logits
 
 
@@ -100,11 +107,7 @@ def check_views(values: AnyArray, logits: Tensor) -> ViewLogits:
         raise ValueError(
             f"view_logits must have shape ({n}, views, {c}) like logits, got {tuple(views.shape)}"
         )
-    if _look_like_probabilities(views):
-        raise ValueError(
-            "view_logits must be scores before softmax, but every row is non-negative and sums to "
-            "1: use Predictions.from_probabilities if these are probabilities"
-        )
+    _refuse_probabilities("view_logits", views)
     return views.to(logits.device)
 
 

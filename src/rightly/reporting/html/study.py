@@ -15,6 +15,7 @@ from rightly.datasets import ImageDataset, UnreadableImage, open_images
 from rightly.evaluation.data_sets import name_shift
 from rightly.evaluation.measurement import BeforeAfter
 from rightly.evaluation.results import Bootstrap, Result
+from rightly.optional import require
 from rightly.predictions.parquet import read_image_names
 from rightly.shapes import Confidence, Correct, TrueClasses
 
@@ -115,14 +116,13 @@ class Pictures:
 
 def make_thumbnail(images: ImageDataset, i: int) -> str:
     """A small JPEG as a data URI; nothing where the picture cannot be read."""
-    from PIL import Image
-
+    pillow = require("PIL.Image", "collect")
     try:
         pixels = images.read(i)
     except UnreadableImage:
         return ""
     picture = (
-        Image.fromarray(pixels) if isinstance(pixels, np.ndarray) else turn_upright(pixels).copy()
+        pillow.fromarray(pixels) if isinstance(pixels, np.ndarray) else turn_upright(pixels).copy()
     )
     picture.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE))
     encoded = io.BytesIO()

@@ -8,6 +8,7 @@ import torch.nn.functional as F  # noqa: N812
 from jaxtyping import Float
 from torch import Tensor
 
+from rightly.optional import require
 from rightly.transforms.image_tensors import Images, promote, to_images
 
 
@@ -20,14 +21,13 @@ def pixelate(images: Images, kept: float, seed: int = 0) -> Images:
 
 def jpeg(images: Images, quality: float, seed: int = 0) -> Images:
     """The images written as JPEG and read again, by Pillow."""
-    from PIL import Image  # optional: only this shift needs it
-
+    pillow = require("PIL.Image", "collect")  # only this shift needs it
     pixels = (promote(images) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
     read = np.empty_like(pixels)
     for one, result in zip(pixels, read, strict=True):
         file = BytesIO()
-        Image.fromarray(one).save(file, "JPEG", quality=int(quality))
-        result[:] = np.asarray(Image.open(file))
+        pillow.fromarray(one).save(file, "JPEG", quality=int(quality))
+        result[:] = np.asarray(pillow.open(file))
     values = torch.from_numpy(read).to(images.device).permute(0, 3, 1, 2)
     return to_images(values.to(promote(images).dtype) / 255, images)
 
