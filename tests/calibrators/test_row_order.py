@@ -5,7 +5,7 @@ import torch
 
 import rightly
 from rightly import Predictions
-from rightly.calibrators.row_order import hash_rows, sort_rows
+from rightly.calibrators.row_order import sort_rows
 from rightly.evaluation.method_selection import select_method
 from rightly.evaluation.view_cost import compute_view_costs
 from rightly.evaluation.view_selection import rank_views
@@ -53,23 +53,36 @@ def test_sorted_rows_are_the_same_rows_whatever_their_order():
     assert torch.equal(sorted_labels, again_labels)
     assert not torch.equal(sorted_rows.logits, predictions.logits)
     # Each image keeps its rows, and its number counts from 0 in the new order.
-    keys = hash_rows(predictions.logits).tolist()
-    groups = {frozenset(keys[i::200]) for i in range(200)}
-    now = hash_rows(sorted_rows.logits).reshape(200, 5).tolist()
+    firsts = predictions.logits[:, 0].tolist()
+    groups = {frozenset(firsts[i::200]) for i in range(200)}
+    now = sorted_rows.logits[:, 0].reshape(200, 5).tolist()
     assert {frozenset(row) for row in now} == groups
     assert torch.equal(sorted_rows.image, torch.arange(200).repeat_interleave(5))
 
 
-def test_hashes_see_every_logit_but_neither_its_type_nor_the_sign_of_zero():
-    logits = make()[0].logits
-    keys = hash_rows(logits)
-    assert len(keys.unique()) == 300
-    assert torch.equal(hash_rows(logits.double()), keys)
-    for column in range(10):
-        moved = logits.clone()
-        moved[:, column] = torch.nextafter(moved[:, column], torch.tensor(torch.inf))
-        assert (hash_rows(moved) != keys).all()
-    assert torch.equal(hash_rows(torch.zeros(1, 3)), hash_rows(-torch.zeros(1, 3)))
+def test_neither_unit_nor_offset_nor_masked_classes_nor_a_shift_of_0_matter():
+    predictions, labels = make()
+    logits = predictions.logits
+    masked = torch.cat([logits, torch.full((300, 2), -torch.inf)], 1)
+    expected = sort_rows(predictions, labels)[1]
+    for same in (
+        Predictions(1000 * logits),
+        Predictions(logits.double() - 7),
+        Predictions(masked),
+        Predictions(logits, shift=torch.zeros(300, dtype=torch.int64)),
+    ):
+        assert torch.equal(sort_rows(same, labels)[1], expected)
+
+
+def test_ties_are_broken_by_content():
+    # Four rows of one lead that differ in the lead over the third, in class and in label.
+    logits = torch.tensor([[3.0, 1, 0], [3, 1, -1], [1, 3, 0], [3, 1, 0]])
+    labels = torch.tensor([1, 0, 1, 0])
+    expected = logits[[3, 0, 2, 1]], labels[[3, 0, 2, 1]]
+    for order in ([0, 1, 2, 3], [2, 0, 3, 1], [3, 2, 1, 0]):
+        sorted_rows, sorted_labels = sort_rows(Predictions(logits[order]), labels[order])
+        assert torch.equal(sorted_rows.logits, expected[0])
+        assert torch.equal(sorted_labels, expected[1])
 
 
 @pytest.mark.parametrize("budget", [None, 1.5])

@@ -7,29 +7,28 @@ the bit, however a file was shuffled.
 from dataclasses import fields
 
 import torch
+from torch import Tensor
 
-from rightly.calibrators.solvers.execution import iterate_chunks
 from rightly.predictions import Predictions
-from rightly.tensor_shapes import Labels, Logits
+from rightly.tensor_shapes import Labels
 
-MULTIPLIER = 6364136223846793005  # odd, of Knuth's 64-bit generator; products wrap around
+COMPARED = 4  # largest logits of a row; rows that agree in their distances are rare beyond
 
 
 def sort_rows(predictions: Predictions, labels: Labels) -> tuple[Predictions, Labels]:
-    """The rows by a hash of their logits, rows of one image together, images numbered so too.
+    """The rows by the lead of their largest logit, rows of one image together.
 
-    Rows that have logits, label and shift in common stay in the order in which they came.
+    Neither unit nor offset of logits nor masked classes matter. Ties go by the lead over further
+    logits, class, label and shift; rows that have all of it in common stay as they came. Images
+    are numbered in the same order.
     """
-    keys = hash_rows(predictions.logits) * MULTIPLIER + labels
-    if predictions.shift is not None:
-        keys = keys * MULTIPLIER + predictions.shift
-    order = keys.argsort(stable=True)
+    order = _argsort_rows(predictions, labels)
     if predictions.image is None:
         return predictions[order], labels[order]
-    image = predictions.image_ranks()
-    least = torch.full_like(keys, torch.iinfo(torch.int64).max)[: int(image.max()) + 1]
-    least = least.scatter_reduce(0, image, keys, "amin")
-    number = least.argsort(stable=True).argsort()[image]
+    image, place = predictions.image_ranks(), order.argsort()
+    first = torch.full_like(place, len(place))[: int(image.max()) + 1]
+    first = first.scatter_reduce(0, image, place, "amin")
+    number = first.argsort().argsort()[image]
     order = order[number[order].argsort(stable=True)]
     ordered = predictions[order]
     others = {field.name: getattr(ordered, field.name) for field in fields(ordered)}
@@ -38,16 +37,11 @@ def sort_rows(predictions: Predictions, labels: Labels) -> tuple[Predictions, La
     return Predictions.unchecked(ordered.logits, **others), labels[order]
 
 
-def hash_rows(logits: Logits) -> Labels:
-    """A whole number for each row, from the bits of its logits in single precision.
-
-    Sums of whole numbers do not depend on their order, nor so on the device.
-    """
-    generator = torch.Generator().manual_seed(0)
-    factors = 2 * torch.randint(2**62, (logits.shape[1],), generator=generator) + 1
-    factors = factors.to(logits.device)
-    parts = []
-    for rows in iterate_chunks(logits):
-        bits = (logits[rows].float() + 0.0).contiguous().view(torch.int32).long()  # -0 is 0
-        parts.append((bits * factors).sum(-1))
-    return torch.cat(parts)
+def _argsort_rows(predictions: Predictions, labels: Labels) -> Tensor:
+    largest = predictions.logits.topk(min(COMPARED, predictions.class_count)).values.double()
+    leads = (largest[:, :1] - largest[:, 1:]).unbind(1)
+    shift = () if predictions.shift is None else (predictions.shift,)
+    order = torch.arange(len(labels), device=labels.device)
+    for key in reversed((*leads, predictions.classes, labels, *shift)):
+        order = order[key[order].argsort(stable=True)]
+    return order

@@ -37,7 +37,7 @@ def test_shift_costs_in_distribution_no_more_than_the_allowance(data, height, al
     error = float((~predictions.correct(labels)[rows]).double().mean())
     allowance *= min(1.0, error / 0.1)  # the classifier hardly errs: nor may much be lost
     lost = -overconfidence(fitted, predictions[rows], labels[rows])
-    assert lost == pytest.approx(allowance, abs=1e-4)
+    assert lost == pytest.approx(allowance, abs=2e-4)  # as near as bisection comes
     without = rightly.calibrator("rightly", expected_shift=0.0).fit(predictions, labels)
     assert abs(overconfidence(without, predictions[rows], labels[rows])) < 1e-3
 
