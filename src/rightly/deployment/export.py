@@ -89,6 +89,7 @@ def export_classifier(
     device = model.device
     model.cpu()
     try:
+        model.predict(example)  # what does not fit together is refused before anything is traced
         write = _write_onnx if path.suffix == ".onnx" else _write_program
         write(path, model, example, metadata, pixels)
     finally:

@@ -118,11 +118,16 @@ def read_columns(shard: Path, settings: Mapping[str, Any]) -> dict[str, np.ndarr
     names += ["features"] if settings["features"] else []
     try:
         table = _parquet().read_table(shard, columns=names, page_checksum_verification=True)
-        columns = {name: _to_array(table[name].combine_chunks()) for name in names}
-        for name, column in columns.items():
-            if column.dtype.kind != ("i" if name in NUMBERS else "f"):
-                raise ValueError(f"its column {name} is of {column.dtype}")
-        return columns
+        types = require("pyarrow.types", "collect")
+        for name in names:
+            kind = table[name].type
+            if not (
+                types.is_signed_integer(kind)
+                if name in NUMBERS
+                else types.is_fixed_size_list(kind) and types.is_floating(kind.value_type)
+            ):
+                raise ValueError(f"its column {name} is of type {kind}")
+        return {name: _to_array(table[name].combine_chunks()) for name in names}
     except DAMAGE as error:
         raise damage_error(shard, error) from error
 
