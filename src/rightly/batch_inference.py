@@ -24,7 +24,13 @@ from rightly.calibrators import AnyCalibrator, load_calibrator
 from rightly.collection.distributed import run_shards
 from rightly.collection.ray_cluster import Cluster
 from rightly.predictions import Predictions, load
-from rightly.predictions.parquet import KEY, read_columns, read_settings
+from rightly.predictions.parquet import (
+    KEY,
+    find_complete,
+    make_predictions,
+    read_columns,
+    read_settings,
+)
 from rightly.predictions.store import Store
 
 COLLECTED = ("image", "name", "label", "shift")
@@ -181,20 +187,7 @@ def _score_shards(job: ScoringJob, cluster: Cluster | None, progress: Progress) 
 
 def _open_complete(path: Path) -> Store:
     """The data set in a folder, with all of its shards."""
-    shards = Store(path, {}).shards()
-    if not shards:
-        raise ValueError(f"{path} holds no shards of predictions: it must be what collect wrote")
-    settings = read_settings(shards[0])
-    if "views" not in settings:
-        raise ValueError(f"{path} holds scores already, not predictions to be scored")
-    store = Store(path, settings)
-    missing = store.missing()
-    if missing:
-        raise ValueError(
-            f"{path} is unfinished: {len(missing)} of {settings['shards']} shards are missing; "
-            "run the same collect again to complete it"
-        )
-    return store
+    return Store(path, find_complete(path)[1])
 
 
 def _read_shard(store: Store, k: int) -> Predictions | None:
@@ -202,16 +195,7 @@ def _read_shard(store: Store, k: int) -> Predictions | None:
     if read_settings(store.shard(k)) != store.settings:
         raise ValueError(f"{store.shard(k)} was collected with other settings than other shards")
     columns = read_columns(store.shard(k), store.settings)
-    views = store.settings["views"]
-    if not len(columns["image"]):
-        return None
-    return Predictions(
-        columns["logits"],
-        np.stack([columns[f"view_{name}"] for name in views], 1) if views else None,
-        columns.get("features"),
-        views or None,
-        store.settings["class_names"],
-    )
+    return make_predictions(columns, store.settings) if len(columns["image"]) else None
 
 
 def _write_csv(path: Path, columns: dict[str, list[Any]]) -> None:

@@ -41,15 +41,7 @@ DAMAGE = (OSError, ValueError, KeyError, TypeError, NotImplementedError)
 
 def read(path: Path) -> tuple[Predictions, Labels | None]:
     """All rows of a data set: images as they are first, then shift by shift, in their order."""
-    shards = _find_shards(path)
-    settings = read_settings(shards[0])
-    if "views" not in settings:
-        raise ValueError(f"{path} holds scores that apply wrote, not predictions")
-    if len(shards) != settings["shards"]:
-        raise ValueError(
-            f"{path} is unfinished: {len(shards)} of {settings['shards']} shards are there; "
-            "run the same collect again to complete it"
-        )
+    shards, settings = find_complete(path)
     columns: dict[str, list[np.ndarray]] = {}
     for shard in shards:
         if read_settings(shard) != settings:
@@ -62,21 +54,40 @@ def read(path: Path) -> tuple[Predictions, Labels | None]:
     labels = rows["label"]
     if (labels < 0).any() and (labels >= 0).any():
         raise ValueError(f"{path} has labels for some images only: give all or none")
-    views = settings["views"]
     try:
-        predictions = Predictions(
-            rows["logits"],
-            np.stack([rows[f"view_{name}"] for name in views], 1) if views else None,
-            rows.get("features"),
-            views or None,
-            settings["class_names"],
-            rows["shift"] if settings["shifts"] else None,
-            settings["shifts"],
-            rows["image"],
-        )
+        predictions = make_predictions(rows, settings)
         return predictions, None if (labels < 0).all() else check_labels(labels, predictions)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def find_complete(path: Path) -> tuple[list[Path], dict[str, Any]]:
+    """The shards of a data set of predictions, all of them, and its settings."""
+    shards = _find_shards(path)
+    settings = read_settings(shards[0])
+    if "views" not in settings:
+        raise ValueError(f"{path} holds scores that apply wrote, not predictions")
+    if len(shards) != settings["shards"]:
+        raise ValueError(
+            f"{path} is unfinished: {len(shards)} of {settings['shards']} shards are there; "
+            "run the same collect again to complete it"
+        )
+    return shards, settings
+
+
+def make_predictions(columns: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> Predictions:
+    """The predictions in columns that `read_columns` gave."""
+    views = settings["views"]
+    return Predictions(
+        columns["logits"],
+        np.stack([columns[f"view_{name}"] for name in views], 1) if views else None,
+        columns.get("features"),
+        views or None,
+        settings["class_names"],
+        columns["shift"] if settings["shifts"] else None,
+        settings["shifts"],
+        columns["image"],
+    )
 
 
 def read_image_names(path: Path) -> tuple[list[str], np.ndarray, tuple[str, ...]]:
