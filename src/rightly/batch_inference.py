@@ -28,7 +28,13 @@ from rightly.evaluation.data_sets import name_shift
 from rightly.evaluation.leakage import CalibrationData, check_same_classifier
 from rightly.optional import require
 from rightly.predictions import Predictions, load
-from rightly.predictions.parquet import KEY, open_shards, read_columns, read_image_names
+from rightly.predictions.parquet import (
+    KEY,
+    make_predictions,
+    open_shards,
+    read_columns,
+    read_image_names,
+)
 from rightly.predictions.store import Store
 
 COLLECTED = ("image", "name", "label", "shift")
@@ -232,16 +238,7 @@ def _read_shard(store: Store, k: int) -> Predictions | None:
     """The predictions in one shard; None where none of its images could be decoded."""
     store.check_settings(store.shard(k))
     columns = read_columns(store.shard(k), store.settings)
-    views = store.settings["views"]
-    if not len(columns["image"]):
-        return None
-    return Predictions(
-        columns["logits"],
-        np.stack([columns[f"view_{name}"] for name in views], 1) if views else None,
-        columns.get("features"),
-        views or None,
-        store.settings["class_names"],
-    )
+    return make_predictions(columns, store.settings) if len(columns["image"]) else None
 
 
 def _digest(path: Path) -> str:

@@ -49,7 +49,7 @@ def test_a_card_measures_each_shift_by_itself(place, tmp_path, capsys):
     on = ["--on", f"[b]={tmp_path / 'test.npz'}", "--allow-overlap"]
     assert main(["card", str(place / "cal.safetensors"), *on, "--block"]) == 0
     printed = capsys.readouterr().out
-    assert "| [b] | 200 |" in printed and "| blur:3 | 200 |" in printed
+    assert r"| \[b\] | 200 |" in printed and "| blur:3 | 200 |" in printed
 
 
 def test_a_saved_folder_has_its_calibrator_in_it(place, tmp_path, capsys):

@@ -294,8 +294,8 @@ def test_arguments_of_ray_need_the_engine(place, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--ray-workers", "0"], "workers of Ray must be 1 or more"),
-        (["--ray-gpus-per-worker", "-1"], "0 GPUs or more"),
+        (["--ray-workers", "0"], "--ray-workers must be 1 or more"),
+        (["--ray-gpus-per-worker", "-1"], "--ray-gpus-per-worker must be 0 or more"),
         (["--device", "cuda"], "add --ray-gpus-per-worker 1"),
     ],
 )

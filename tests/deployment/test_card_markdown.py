@@ -1,6 +1,10 @@
 """The sentences of a card."""
 
-from rightly.deployment.card_markdown import CardRow, render_block
+import pytest
+import yaml
+from markdown_it import MarkdownIt
+
+from rightly.deployment.card_markdown import CardRow, render_block, render_card
 from tests.deployment.tiny_onnx import METADATA
 
 VALUES = {"ece": 0.1234, "brier": 0.2, "ks": None, "auroc": 0.9}
@@ -42,3 +46,42 @@ def test_parity_is_shown_for_exported_files():
     parity = {"confidence": 2e-7, "images": 8, "kind": "synthetic"}
     text = render_block(METADATA | {"parity": parity})
     assert "| parity with torch | 2.0e-07 in confidence over 8 synthetic images |" in text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a | b",
+        "<script>alert(1)</script>",
+        "[x](javascript:alert(1)) ![y](http://evil.example)",
+        "`` `code` ``",
+        "**bold** _it_ ~~no~~ &lt;b&gt;",
+        'quote" : {}',
+        "back\\slash\\| end",
+        "\u2028line\u0085end\x7f",
+        "two\n\n# lines\n---\nlicense: mit",
+        "lone \udc80 surrogate",
+    ],
+)
+def test_names_are_shown_as_they_are_and_mean_nothing(name):
+    """Read by a parser of Markdown and one of YAML."""
+    row = CardRow(name, 10, 0.5, VALUES, VALUES, coverage=0.5)
+    metadata = METADATA | {"classifier": {"name": name, "fingerprint": name}}
+    metadata |= {"views": [name], "passes": 2.0, "method": name}
+    card = render_card(metadata, [row])
+    card.encode()  # as it is written
+    shown = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in name)
+    _, header, block = card.split("---\n", 2)
+    result = yaml.safe_load(header)["model-index"][0]["results"][0]
+    assert set(yaml.safe_load(header)) == {"library_name", "pipeline_tag", "tags", "model-index"}
+    stored = "".join(c if c < " " else shown[i] for i, c in enumerate(name))
+    assert result["dataset"]["name"] == stored
+    tokens = MarkdownIt("commonmark").enable("table").parse(block)
+    assert [token.content for token in tokens if token.type == "html_block"] == []
+    assert sum(token.type == "heading_open" for token in tokens) == 1
+    inline = [token for token in tokens if token.type == "inline"]
+    kinds = {child.type for token in inline for child in token.children}
+    assert kinds <= {"text", "text_special", "code_inline", "strong_open", "strong_close"}
+    cells = ["".join(child.content for child in token.children) for token in inline]
+    assert cells.count(" ".join(shown.split())) + cells.count(shown.strip()) >= 2
+    assert sum(token.type == "tr_open" for token in tokens) == 9

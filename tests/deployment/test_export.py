@@ -1,5 +1,9 @@
 """Writing files, and refusing to."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 from PIL import Image
@@ -130,3 +134,30 @@ def test_one_image_is_enough_to_compare_on(tmp_path):
     metadata = export_classifier(make_model(Small()), tmp_path / "m.pt2", list(pictures(1)))
     assert metadata["parity"]["images"] == 1
     assert len(open_exported(tmp_path / "m.pt2").predict(pictures(3))) == 3
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
+def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, suffix):
+    """In a process of its own that may write 100 bytes to a file."""
+    code = (
+        "import resource, signal, sys\n"
+        "import rightly, rightly.deployment\n"
+        "from tests.deployment.tiny_models import Small, fitted, pictures\n"
+        "model = rightly.CalibratedClassifier(Small(), fitted('temperature_scaling'))\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "try:\n"
+        "    rightly.deployment.export_classifier(model, sys.argv[1], list(pictures(2)))\n"
+        "except OSError as error:\n"
+        "    print(error)\n"
+    )
+    path = tmp_path / f"m{suffix}"
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(path)],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert run.returncode == 0, run.stderr
+    assert f"cannot write {path}: File too large" in run.stdout
+    assert list(tmp_path.iterdir()) == []

@@ -37,6 +37,14 @@ def test_another_version_of_the_operators_is_converted_or_refused():
         strip_metadata(make_graph("NoSuchOperator", opset=16), 18)
 
 
+def test_operators_without_a_version_are_refused():
+    model = make_graph()
+    del model.opset_import[:]
+    model.opset_import.append(helper.make_opsetid("com.example", 1))
+    with pytest.raises(ValueError, match=r"names no version .* opset_version=18"):
+        strip_metadata(model, 18)
+
+
 @pytest.mark.parametrize(
     ("names", "output", "expected"),
     [

@@ -5,6 +5,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
+from onnx import helper, numpy_helper
 
 from rightly import CALIBRATORS, CalibratedClassifier
 from rightly.deployment import export_classifier, open_exported
@@ -94,6 +95,34 @@ def test_a_classifier_for_one_batch_size_is_refused(tmp_path):
     )
     with pytest.raises(ValueError, match="batches of any size"):
         export_classifier(model, tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("arguments", [{"method": "temperature_scaling"}, {"budget": 1.8}])
+@pytest.mark.parametrize("declared", [4, 5, "c"])
+def test_a_classifier_of_other_classes_is_refused_whatever_it_declares(
+    tmp_path, declared, arguments
+):
+    weights = {"places": np.array([2, 3]), "weight": np.ones((3, 5), np.float32)}
+    graph = helper.make_graph(
+        [
+            helper.make_node("ReduceMean", ["x", "places"], ["means"], keepdims=0),
+            helper.make_node("MatMul", ["means", "weight"], ["scores"]),
+        ],
+        "five classes",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 3, 16, 16])],
+        [helper.make_tensor_value_info("scores", onnx.TensorProto.FLOAT, ["n", declared])],
+        [numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )
+    opsets = [helper.make_opsetid("", 18)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), tmp_path / "c.onnx")
+    calibrator = fitted(**arguments)
+    calibrator.record = {}
+    model = CalibratedClassifier(
+        f"onnx:{tmp_path / 'c.onnx'}", calibrator, preprocessing=PREPROCESSING
+    )
+    with pytest.raises(ValueError, match="must have 4 classes like .*, got 5"):
+        export_classifier(model, tmp_path / "m.onnx")
+    assert not (tmp_path / "m.onnx").exists()
 
 
 def test_features_that_a_file_does_not_give_are_refused(tmp_path):

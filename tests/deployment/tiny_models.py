@@ -8,6 +8,8 @@ import torch
 from torch import nn
 
 import rightly
+import rightly.datasets
+import rightly.deployment
 from rightly.classifiers import Preprocessing
 from rightly.datasets import open_images
 from rightly.transforms.shifts import STANDARD_SHIFTS

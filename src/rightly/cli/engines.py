@@ -1,5 +1,6 @@
 """Where slow commands run: here, or on a Ray cluster."""
 
+import math
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -32,6 +33,10 @@ def make_cluster(
     if engine == "ray":
         from rightly.collection.ray_cluster import Cluster
 
+        if workers is not None and workers < 1:
+            raise ValueError(f"--ray-workers must be 1 or more, got {workers}")
+        if not 0 <= gpus < math.inf:
+            raise ValueError(f"--ray-gpus-per-worker must be 0 or more, got {gpus:g}")
         return Cluster(address, workers, cpus, gpus)
     options = {
         "--ray-address": address,

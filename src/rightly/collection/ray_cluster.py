@@ -35,7 +35,7 @@ class Cluster:
     def __post_init__(self) -> None:
         load_ray()
         if self.workers is not None and self.workers < 1:
-            raise ValueError(f"workers of Ray must be 1 or more, got {self.workers}")
+            raise ValueError(f"workers must be 1 or more, got {self.workers}")
         if self.cpus < 1 or self.gpus < 0:
             raise ValueError(
                 f"a worker of Ray takes 1 CPU or more and 0 GPUs or more, got {self.cpus} "

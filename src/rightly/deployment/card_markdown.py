@@ -2,13 +2,15 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rightly.reporting.formatting import format_number, format_title
+from rightly.reporting.markup import escape_markdown, to_line
 
-METRICS = ("ece", "brier", "ks", "auroc")
+CARD_METRICS = ("ece", "brier", "ks", "auroc")
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,11 @@ def render_card(metadata: Mapping[str, Any], rows: Sequence[CardRow] = ()) -> st
     }
     if rows:
         header["model-index"] = [_describe_results(metadata, rows)]
-    # JSON is YAML, and needs no package to be written right.
-    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in header.items()]
+    # JSON is YAML, and needs no package to be written right; names may hold what YAML does not.
+    lines = [
+        f"{name}: {to_line(json.dumps(value, ensure_ascii=False))}"
+        for name, value in header.items()
+    ]
     return "\n".join(["---", *lines, "---", "", render_block(metadata, rows)])
 
 
@@ -58,8 +63,9 @@ def _render_opening(metadata: Mapping[str, Any]) -> str:
     if not metadata.get("keeps_class", True):
         whose = "is the calibrator's, which may differ from the classifier's own"
     return (
-        f"The confidence of `{classifier}` is calibrated by Rightly's `{metadata['method']}`: it "
-        f"is the probability that the predicted class is right. The predicted class {whose}."
+        f"The confidence of {_quote(classifier)} is calibrated by Rightly's "
+        f"{_quote(metadata['method'])}: it is the probability that the predicted class is right. "
+        f"The predicted class {whose}."
     )
 
 
@@ -75,15 +81,17 @@ def _read_calibration(metadata: Mapping[str, Any]) -> list[CardRow]:
 def _render_table(rows: Sequence[CardRow]) -> str:
     if not rows:
         return ""
-    head = ["measured on", "samples", "accuracy", *(format_title(name) for name in METRICS)]
+    head = ["measured on", "samples", "accuracy", *(format_title(name) for name in CARD_METRICS)]
     lines = [head, ["---", *["---:"] * (len(head) - 1)]]
     for row in rows:
         values = [
             f"{_format_number(name, row.before.get(name))} → "
             f"{_format_number(name, row.after.get(name))}"
-            for name in METRICS
+            for name in CARD_METRICS
         ]
-        lines.append([row.name, f"{row.samples:,}", f"{row.accuracy:.1%}", *values])
+        lines.append(
+            [escape_markdown(row.name), f"{row.samples:,}", f"{row.accuracy:.1%}", *values]
+        )
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{table}\n\nBefore → after calibration, in %; ECE with 25 bins."
 
@@ -91,7 +99,9 @@ def _render_table(rows: Sequence[CardRow]) -> str:
 def _render_range(rows: Sequence[CardRow]) -> str:
     text = "**Intended range.** Images like those of the calibration set"
     if rows:
-        text += " and of the sets in the table: " + ", ".join(row.name for row in rows)
+        text += " and of the sets in the table: " + ", ".join(
+            escape_markdown(row.name) for row in rows
+        )
     return (
         f"{text}. On other images (other cameras, seasons, classes that the classifier never saw) "
         "confidence has not been measured; expect it to be too high there."
@@ -116,7 +126,7 @@ def _render_decision(metadata: Mapping[str, Any], rows: Sequence[CardRow]) -> st
         if row.coverage is None:
             continue
         right = "" if row.accepted_accuracy is None else f", {row.accepted_accuracy:.1%} right"
-        text += f" On {row.name}: {row.coverage:.1%} accepted{right}."
+        text += f" On {escape_markdown(row.name)}: {row.coverage:.1%} accepted{right}."
     return text
 
 
@@ -128,7 +138,7 @@ def _render_cost(metadata: Mapping[str, Any]) -> str:
     text = f"**Cost.** {passes:.2f} forward passes per image on average"
     if passes < most:
         text += f" (of {most}: the views are looked at only where they pay)"
-    return f"{text}. Views: {', '.join(views)}."
+    return f"{text}. Views: {', '.join(map(escape_markdown, views))}."
 
 
 def _render_metadata(metadata: Mapping[str, Any]) -> str:
@@ -148,7 +158,9 @@ def _render_metadata(metadata: Mapping[str, Any]) -> str:
             f"{parity['kind']} images"
         )
     lines = ["| metadata | |", "|---|---|"]
-    return "\n".join([*lines, *(f"| {name} | {value} |" for name, value in rows.items())])
+    return "\n".join(
+        [*lines, *(f"| {name} | {escape_markdown(str(value))} |" for name, value in rows.items())]
+    )
 
 
 def _describe_results(metadata: Mapping[str, Any], rows: Sequence[CardRow]) -> dict[str, Any]:
@@ -157,7 +169,7 @@ def _describe_results(metadata: Mapping[str, Any], rows: Sequence[CardRow]) -> d
     entries = []
     for row in rows:
         values: dict[str, tuple[str, float | None]] = {"accuracy": ("Accuracy", row.accuracy)}
-        for key in METRICS:
+        for key in CARD_METRICS:
             title = format_title(key).split()[0]
             values[key] = (f"{title} after calibration", row.after.get(key))
         metrics = [
@@ -173,6 +185,14 @@ def _describe_results(metadata: Mapping[str, Any], rows: Sequence[CardRow]) -> d
             }
         )
     return {"name": f"{name}, calibrated", "results": entries}
+
+
+def _quote(text: str) -> str:
+    """Text as code, whatever backticks it has."""
+    runs = [len(run) for run in re.findall("`+", text)]
+    fence = "`" * (max(runs, default=0) + 1)
+    space = " " if runs else ""
+    return f"{fence}{space}{to_line(text)}{space}{fence}"
 
 
 def _format_number(metric: str, value: float | None) -> str:

@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, final
 
 import torch
@@ -89,6 +89,7 @@ def export_classifier(
     device = model.device
     model.cpu()
     try:
+        model.predict(example)  # what does not fit together is refused before anything is traced
         write = _write_onnx if path.suffix == ".onnx" else _write_program
         write(path, model, example, metadata, pixels)
     finally:
@@ -137,13 +138,18 @@ def _write_program(
                 f"{model.classifier.name} cannot be traced: {find_root_cause(error)}"
             ) from error
 
-    # Beside its place under its own name: torch wants the suffix of the file it writes.
-    with silence_tracer(), TemporaryDirectory(dir=path.parent) as folder:
-        part = Path(folder) / path.name
-        torch.export.save(program, part, extra_files={PROGRAM_FILE: encode_json(metadata)})
-        metadata["parity"] |= check_parity(model, TorchProgram(part), pixels)
-        torch.export.save(program, part, extra_files={PROGRAM_FILE: encode_json(metadata)})
-        part.replace(path)
+    first = TorchProgram(_encode_program(program, metadata))
+    metadata["parity"] |= check_parity(model, first, pixels)
+    data = _encode_program(program, metadata)
+    write_atomically(path, lambda part: part.write_bytes(data))
+
+
+def _encode_program(program: torch.export.ExportedProgram, metadata: dict[str, Any]) -> bytes:
+    # Into memory: torch's own writer of files ends the process where the disk is full.
+    file = BytesIO()
+    with silence_tracer():
+        torch.export.save(program, file, extra_files={PROGRAM_FILE: encode_json(metadata)})
+    return file.getvalue()
 
 
 @final

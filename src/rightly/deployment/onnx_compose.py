@@ -10,7 +10,11 @@ IR_VERSION = 10  # of the file format; onnxruntime reads it from 1.18 on
 
 def strip_metadata(model: Any, opset: int) -> Any:
     """The model without its maker's notes, at one version of the operators and of the format."""
-    version = next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
+    versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
+    if not versions:
+        remedy = f"export it again with opset_version={opset}"
+        raise ValueError(f"the classifier names no version of ONNX's operators: {remedy}")
+    version = versions[0]
     if version != opset:
         converter = require("onnx.version_converter", "onnx")
         try:

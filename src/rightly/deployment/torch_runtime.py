@@ -1,6 +1,7 @@
 """Exported .pt2 files at work: the same as `runtime`, in torch."""
 
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any, final
 
@@ -20,14 +21,16 @@ Described = dict[str, tuple[str, Sequence[Any]]]
 class TorchProgram(ExportedModel):
     """A .pt2 file of torch.export. torch unpickles parts of such files: open those you trust."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, model: Path | bytes) -> None:
         files = {PROGRAM_FILE: ""}
+        source = model if isinstance(model, Path) else "the program"
         try:
-            program = torch.export.load(path, extra_files=files)
+            file = model if isinstance(model, Path) else BytesIO(model)
+            program = torch.export.load(file, extra_files=files)
         except Exception as error:  # a damaged archive raises nearly anything
-            raise ValueError(f"{path} is not a whole program of torch.export: {error}") from error
-        super().__init__(parse_metadata(files[PROGRAM_FILE] or None, path))
-        check_graph(*_describe_graph(program), self.metadata, path)
+            raise ValueError(f"{source} is not a whole program of torch.export: {error}") from error
+        super().__init__(parse_metadata(files[PROGRAM_FILE] or None, source))
+        check_graph(*_describe_graph(program), self.metadata, source)
         self.module = program.module()
 
     def run(self, images: Float[np.ndarray, "n 3 h w"]) -> dict[str, np.ndarray]:

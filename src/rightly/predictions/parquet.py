@@ -74,23 +74,28 @@ def read(path: Path) -> tuple[Predictions, Labels | None]:
     labels = rows["label"]
     if (labels < 0).any() and (labels >= 0).any():
         raise ValueError(f"{path} has labels for some images only: give all or none")
-    views = settings["views"]
     try:
-        predictions = Predictions(
-            rows["logits"],
-            np.stack([rows[f"view_{name}"] for name in views], 1) if views else None,
-            rows.get("features"),
-            views or None,
-            settings["class_names"],
-            rows["shift"] if settings["shifts"] else None,
-            settings["shifts"],
-            rows["image"],
-            rows.get("image_hash"),
-            settings.get("model_fingerprint"),
-        )
+        predictions = make_predictions(rows, settings)
         return predictions, None if (labels < 0).all() else check_labels(labels, predictions)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def make_predictions(columns: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> Predictions:
+    """The predictions in columns that `read_columns` gave."""
+    views = settings["views"]
+    return Predictions(
+        columns["logits"],
+        np.stack([columns[f"view_{name}"] for name in views], 1) if views else None,
+        columns.get("features"),
+        views or None,
+        settings["class_names"],
+        columns["shift"] if settings["shifts"] else None,
+        settings["shifts"],
+        columns["image"],
+        columns.get("image_hash"),
+        settings.get("model_fingerprint"),
+    )
 
 
 def read_image_names(path: Path) -> tuple[list[str], np.ndarray, tuple[str, ...]]:
@@ -153,10 +158,16 @@ def read_columns(
         names += [name for name in ("features", "image_hash") if settings.get(name)]
     try:
         table = _parquet().read_table(shard, columns=names, page_checksum_verification=True)
+        types = require("pyarrow.types", "collect")
+        for name in names:
+            kind = table[name].type
+            if not (
+                types.is_signed_integer(kind)
+                if name in NUMBERS
+                else types.is_fixed_size_list(kind) and types.is_floating(kind.value_type)
+            ):
+                raise ValueError(f"its column {name} is of type {kind}")
         columns = {name: to_array(table[name].combine_chunks()) for name in names}
-        for name, column in columns.items():
-            if column.dtype.kind != ("i" if name in NUMBERS else "f"):
-                raise ValueError(f"its column {name} is of {column.dtype}")
         skipped = parse_json((table.schema.metadata or {}).get(SKIPPED, b"[]"))
     except DAMAGE as error:
         raise damage_error(shard, error) from error

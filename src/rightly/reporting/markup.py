@@ -26,14 +26,14 @@ def to_markdown(layout: Layout) -> str:
     for group in layout.groups:
         chosen = layout.select([group])
         headings = [layout.corner, *(column.heading for column in chosen.columns)]
-        lines = [] if not group else [f"**{_escape_markdown(group)}**", ""]
-        lines.append(_join_pipes([_escape_markdown(heading) for heading in headings]))
+        lines = [] if not group else [f"**{escape_markdown(group)}**", ""]
+        lines.append(_join_pipes([escape_markdown(heading) for heading in headings]))
         lines.append(_join_pipes(["---", *("---:" for _ in chosen.columns)]))
         for i, name in enumerate(layout.names):
             cells = [_write_markdown_cell(column.cells[i]) for column in chosen.columns]
-            lines.append(_join_pipes([_escape_markdown(name), *cells]))
+            lines.append(_join_pipes([escape_markdown(name), *cells]))
         parts.append("\n".join(lines))
-    return "\n\n".join([*parts, *map(_escape_markdown, layout.notes)]) + "\n"
+    return "\n\n".join([*parts, *map(escape_markdown, layout.notes)]) + "\n"
 
 
 def _write_markdown_cell(cell: Cell) -> str:
@@ -47,10 +47,16 @@ def _join_pipes(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _escape_markdown(text: str) -> str:
-    for character in "\\|*_[]<>":
+def escape_markdown(text: str) -> str:
+    """Text that Markdown shows as it is, on one line and in one cell of a table."""
+    for character in "\\|*_[]<>`~&":
         text = text.replace(character, f"\\{character}")
-    return text
+    return to_line(text)
+
+
+def to_line(text: str) -> str:
+    """Text on one line, without what cannot be printed or written as UTF-8."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
 
 
 def to_latex(layout: Layout) -> str:

@@ -11,15 +11,15 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rightly import __version__
 from rightly.deployment.runtime import ExportedModel
 from rightly.serving.limits import Limits, RefusedRequest
 from rightly.serving.openapi_examples import ANSWER, CURL, FORM
-from rightly.serving.pages import NOTHING, Page, make_docs_page, make_front_page
+from rightly.serving.pages import Page, make_docs_page, make_front_page
 from rightly.serving.prometheus import MetricsMiddleware
 from rightly.serving.schemas import Answer, Card, ErrorAnswer, ErrorDetail, Health, encode_card
+from rightly.serving.security_headers import SecurityHeadersMiddleware
 from rightly.serving.service import ClientGone, Service
 
 GONE = 499  # nginx's status for a client that hung up; only metrics see it
@@ -64,7 +64,7 @@ def make_app(
     _add_errors(app)
     if allow_origins:
         app.add_middleware(CORSMiddleware, allow_origins=list(allow_origins))
-    app.add_middleware(_SecurityHeadersMiddleware)
+    app.add_middleware(SecurityHeadersMiddleware)
     app.add_middleware(MetricsMiddleware, metrics=service.metrics)
     return app
 
@@ -166,25 +166,6 @@ def _add_errors(app: FastAPI) -> None:
     }
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
-
-
-class _SecurityHeadersMiddleware:
-    """Headers by which browsers keep to what the server meant."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def add_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = message["headers"]
-                headers += [(b"x-content-type-options", b"nosniff")]
-                headers += [(b"referrer-policy", b"no-referrer")]
-                if not any(name == b"content-security-policy" for name, _ in headers):
-                    headers += [(b"content-security-policy", NOTHING.encode())]
-            await send(message)
-
-        await self._app(scope, receive, add_headers)
 
 
 def _send_page(page: Page) -> Response:
