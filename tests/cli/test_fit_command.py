@@ -73,3 +73,15 @@ def test_the_seed_is_of_the_fit(cal, tmp_path):
     assert saved.confidence(predictions).equal(again.confidence(predictions))
     other = rightly.calibrator("ca_views", seed=0).fit(predictions, labels)
     assert not saved.confidence(predictions).equal(other.confidence(predictions))
+
+
+def test_a_fit_that_ends_in_one_temperature_is_noted(files, tmp_path, capsys):
+    arguments = ["fit", str(files / "cal.npz"), "--method", "ca_views_released"]
+    notes = []
+    for seed in range(8):
+        out = tmp_path / f"{seed}.safetensors"
+        assert main([*arguments, "--seed", str(seed), "--out", str(out)]) == 0
+        is_noted = "note: one temperature for all samples" in capsys.readouterr().out
+        assert is_noted == bool(rightly.load_calibrator(out).fit_note)
+        notes.append(is_noted)
+    assert any(notes)
