@@ -80,3 +80,15 @@ def test_a_name_that_is_no_calibrators_is_refused_before_the_fit(tmp_path, capsy
     assert "--out must be a calibrator's file, which ends in .safetensors, got c.pt" in (
         capsys.readouterr().err
     )
+
+
+def test_a_fit_that_ends_in_one_temperature_is_noted(files, tmp_path, capsys):
+    arguments = ["fit", str(files / "cal.npz"), "--method", "ca_views_released"]
+    notes = []
+    for seed in range(8):
+        out = tmp_path / f"{seed}.safetensors"
+        assert main([*arguments, "--seed", str(seed), "--out", str(out)]) == 0
+        is_noted = "note: one temperature for all samples" in capsys.readouterr().out
+        assert is_noted == bool(rightly.load_calibrator(out).fit_note)
+        notes.append(is_noted)
+    assert any(notes)
