@@ -25,7 +25,16 @@ from rightly.predictions import Predictions
 from rightly.transforms.shifts import SHIFTS, STANDARD_SHIFTS, kind
 from rightly.transforms.views import VIEWS
 
-CHOSEN = "hflip,translation,rotation,grayscale,color_jitter,zoom,blur,gaussian_noise".split(",")
+CHOSEN = (
+    "hflip",
+    "translation",
+    "rotation",
+    "grayscale",
+    "color_jitter",
+    "zoom",
+    "blur",
+    "gaussian_noise",
+)
 BATCH = 100
 
 
@@ -88,7 +97,7 @@ def write(
             each = [classifier.forward(VIEWS.find(name)(here))[0].cpu() for name in CHOSEN]
             views.append(torch.stack(each, 1))
     path.parent.mkdir(parents=True, exist_ok=True)
-    joined = Predictions(torch.cat(logits), torch.cat(views), view_names=tuple(CHOSEN), **shifts)
+    joined = Predictions(torch.cat(logits), torch.cat(views), view_names=CHOSEN, **shifts)
     rightly.save(path, joined, labels)
     print(f"{path}: accuracy {float((joined.classes == labels).double().mean()):.3f}", flush=True)
 
