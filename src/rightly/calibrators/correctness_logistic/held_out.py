@@ -27,7 +27,7 @@ def select_views(
     """
     if predictions.view_logits is None:
         return []
-    every = -(-len(predictions) // settings.held_out_rows)
+    every = -(-len(predictions) // settings.view_rows)
     sample, truth = predictions[::every], labels[::every]
     log_odds = view_log_odds(sample, temperature)
     columns = torch.stack([log_odds.same, log_odds.other, log_odds.likeliest], 2).cpu()
@@ -70,7 +70,7 @@ def select_share(problem: TwoStageFit, samples: Samples, shift_weight: float) ->
     a few samples cannot tell.
     """
     options, problem = problem.settings, problem.with_shift_at_most(0.5)
-    samples = samples.subsample(2 * options.held_out_rows, options.held_out_folds)
+    samples = samples.subsample(2 * options.share_rows, options.held_out_folds)
     fold = samples.image % options.held_out_folds
     scaled, fitted = samples.columns[:, 0], torch.empty_like(samples.columns[:, 0])
     if int(samples.image.max()) < options.held_out_folds:
