@@ -4,6 +4,7 @@ import json
 import math
 import struct
 from contextlib import suppress
+from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -132,9 +133,9 @@ def _change_inside(random: Random, value: Any) -> Any:
     elif action < 0.2 and isinstance(value, dict):
         value[random.choice(WORDS)] = value.pop(key)
     elif action < 0.2 and isinstance(value, list):
-        value.insert(key, value[random.choice(keys)])
+        value.insert(key, deepcopy(value[random.choice(keys)]))
     elif action < 0.3:
-        value[key] = value[random.choice(keys)]
+        value[key] = deepcopy(value[random.choice(keys)])
     else:
         value[key] = _change_inside(random, value[key])
     return value
@@ -148,7 +149,7 @@ def _change_leaf(random: Random, value: Any) -> Any:
         return random.choice((value + 1, value - 1, -value, value * 1000, float(value), str(value)))
     if kind < 0.45:
         return [value, value]
-    return random.choice(VALUES)
+    return deepcopy(random.choice(VALUES))  # or a case would change those that follow
 
 
 def mutate_text(random: Random, text: str) -> str:
