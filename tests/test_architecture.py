@@ -19,7 +19,7 @@ LAYERS = [
     {"shapes", "tensor_shapes", "atomic_write", "registry", "optional"},
     {"transforms", "predictions", "metrics", "losses"},
     {"calibrators", "datasets", "classifiers", "decisions", "demo_data"},
-    {"collection", "evaluation"},
+    {"collection", "evaluation", "monitoring"},
     {"reporting"},
     {"deployment"},
     {"fitting", "batch_inference", "serving"},
