@@ -46,9 +46,9 @@ class DriftReference(nn.Module):
     rows: Tensor  # (r, 3): some samples, less their centres and in units of scale
     row_classes: Tensor  # (r,): their predicted classes
 
-    @property
-    def is_learned(self) -> bool:
-        return bool(self._buffers)
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What it holds; nothing where it was not learned."""
+        return {name: tensor.cpu().numpy() for name, tensor in self.named_buffers()}
 
 
 def learn_drift_reference(unshifted: ScoredRows, class_count: int) -> DriftReference:
