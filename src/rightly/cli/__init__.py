@@ -16,6 +16,7 @@ import typer.core
 
 from rightly import __version__
 from rightly.cli import (
+    adapt_command,
     apply_command,
     budget_command,
     card_command,
@@ -26,6 +27,7 @@ from rightly.cli import (
     export_command,
     fit_command,
     methods_command,
+    monitor_command,
     plot_command,
     predict_command,
     rank_command,
@@ -45,6 +47,8 @@ COMMANDS = {
     "fit": fit_command,
     "evaluate": evaluate_command,
     "apply": apply_command,
+    "adapt": adapt_command,
+    "monitor": monitor_command,
     "report": report_command,
     "plot": plot_command,
     "views": views_command,

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from rightly.calibrators.adaptation.drift_reference import DriftReference
 from rightly.calibrators.evidence import MAX_LOG_ODDS
 from rightly.calibrators.stored_tensors import Stored
 from rightly.tensor_shapes import Labels, PerSample
@@ -58,6 +59,10 @@ class Context(nn.Module):
     misses: Tensor  # (k,): expected less true accuracy of each kind of shift, when left out
     kind_contexts: Tensor  # (k,): the context of each of these kinds
     value: Tensor  # the context that it is adapted to
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drift = DriftReference()
 
     @classmethod
     def of(cls, **values: Tensor) -> "Context":

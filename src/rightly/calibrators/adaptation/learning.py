@@ -9,6 +9,7 @@ accuracy of a kind that was never seen may be off.
 import copy
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,6 +18,10 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from rightly.calibrators.adaptation.context import Context, score
+from rightly.calibrators.adaptation.drift_reference import (
+    learn_drift_reference,
+    measure_agreement,
+)
 from rightly.calibrators.adaptation.pseudo_batches import (
     PseudoBatch,
     ScoredRows,
@@ -92,7 +97,7 @@ def learn_context(
             misses.append(float(expit(adapted).mean() - held_out.rows.correct.mean()))
     spread = float(np.mean((values - weights.origin) ** 2))
     noise = float((unshifted.score - reference[unshifted.predicted]).var()) / max(spread, 1e-6)
-    return Context.of(
+    learned = Context.of(
         reference=torch.from_numpy(reference + weights.origin + moved),
         weights=torch.tensor([weights.level, weights.slope]),
         limits=torch.tensor([low, high]) - weights.origin,
@@ -100,6 +105,9 @@ def learn_context(
         misses=torch.tensor(misses),
         kind_contexts=torch.tensor(kind_contexts),
     )
+    at_level = replace(unshifted, score=unshifted.score + moved)
+    learned.drift = learn_drift_reference(at_level, class_count)
+    return learned
 
 
 def cross_fit_scores(
@@ -130,11 +138,14 @@ def cross_fit_scores(
         for kind, rows, truth, images in _list_groups(
             predictions[held_out], labels[held_out], image[held_out], "features" in calibrator.needs
         ):
+            rows = fitted.select_views(rows)
+            classes = fitted.compute_classes(rows)
             columns = (
                 score(_compute_confidence(fitted, rows)),
-                fitted.compute_classes(rows),
+                classes,
                 truth,
                 images,
+                measure_agreement(fitted, rows, classes),
             )
             parts.setdefault(kind, []).append(tuple(column.cpu() for column in columns))
     groups = {
@@ -180,7 +191,7 @@ def _number_images(groups: Mapping[str, ScoredRows]) -> dict[str, ScoredRows]:
         place = np.searchsorted(known, rows.image).clip(max=len(known) - 1)
         kept = rows.take(np.flatnonzero(known[place] == rows.image))
         image = at[np.searchsorted(known, kept.image)]
-        numbered[kind] = ScoredRows(kept.score, kept.predicted, kept.label, image)
+        numbered[kind] = replace(kept, image=image)
     return {kind: rows for kind, rows in numbered.items() if len(rows.score)}
 
 

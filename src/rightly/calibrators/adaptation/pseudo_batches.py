@@ -21,6 +21,7 @@ class ScoredRows:
     predicted: Int[np.ndarray, " n"]
     label: Int[np.ndarray, " n"]
     image: Int[np.ndarray, " n"]  # 0..k-1: the row of the unshifted image
+    agreement: Float[np.ndarray, " n"]  # share of views that agree; 1 without views
 
     @property
     def correct(self) -> Bool[np.ndarray, " n"]:
@@ -28,9 +29,7 @@ class ScoredRows:
         return correct
 
     def take(self, rows: np.ndarray) -> "ScoredRows":
-        return ScoredRows(
-            self.score[rows], self.predicted[rows], self.label[rows], self.image[rows]
-        )
+        return ScoredRows(**{name: column[rows] for name, column in vars(self).items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,5 +84,5 @@ def _mix(
 
 
 def _concatenate(parts: Sequence[ScoredRows]) -> ScoredRows:
-    names = ("score", "predicted", "label", "image")
-    return ScoredRows(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    columns = zip(*(vars(part).values() for part in parts), strict=True)
+    return ScoredRows(*(np.concatenate(column) for column in columns))

@@ -1,0 +1,54 @@
+"""`rightly adapt`: a calibrator at the level that unlabelled predictions show."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rightly.cli.console import print_line, show_status
+from rightly.cli.inputs import DATA_SET, AnyClassifier, CalibratorFile
+
+EXAMPLE = "rightly adapt calibrator.safetensors today.npz --out adapted.safetensors"
+
+
+def run(
+    calibrator: CalibratorFile,
+    unlabelled: Annotated[
+        Path,
+        typer.Argument(metavar="UNLABELLED", help=f"Predictions, labels not needed: {DATA_SET}."),
+    ],
+    out: Annotated[Path, typer.Option(help="Where to write the adapted calibrator.")],
+    any_classifier: AnyClassifier = False,
+) -> None:
+    """Adapt a calibrator to predictions without labels.
+
+    Confidence moves to the level that these show; the predicted class and the ranking within them
+    stay. Not for images the classifier was never meant for: see the documentation.
+    """
+    from rightly.atomic_write import check_target
+    from rightly.calibrators import load_calibrator
+    from rightly.calibrators.adaptation.learning import NoContextError
+    from rightly.evaluation.leakage import CalibrationData, check_same_classifier
+    from rightly.predictions import load
+
+    check_target(out, [calibrator, unlabelled])
+    with show_status("adapting"):
+        fitted = load_calibrator(calibrator)
+        predictions, _ = load(unlabelled)
+        if not any_classifier:
+            known = CalibrationData.of_calibrator(fitted)
+            check_same_classifier("unlabelled", known, predictions.fingerprint)
+        predictions = fitted.select_views(predictions)
+        adapted = fitted.adapt(predictions)
+        confidence = [float(one.confidence(predictions).mean()) for one in (fitted, adapted)]
+        adapted.save(out)
+    print_line(
+        f"context of {len(predictions)} samples: {adapted.record['adapted']['context']:+.3f}"
+    )
+    print_line(f"mean confidence: {confidence[0]:.4f} before, {confidence[1]:.4f} after")
+    try:
+        value, low, high = fitted.expected_accuracy(predictions)
+        print_line(f"expected accuracy: {value:.4f}, range {low:.4f} to {high:.4f} (90 %)")
+    except NoContextError as error:
+        print_line(f"expected accuracy: none, because {error}")
+    print_line(f"the adapted calibrator is in {out}")

@@ -1,0 +1,149 @@
+"""`rightly monitor`: has the stream changed, and how accurate is the classifier now?"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rightly.cli.console import ERR, OUT, ExitCode, print_line, show_status, write_json
+from rightly.cli.inputs import Json
+
+if TYPE_CHECKING:
+    from rightly.monitoring.monitored_log import Monitored
+    from rightly.reporting.figures.monitoring import AccuracyOverTime
+    from rightly.reporting.layout import Layout
+
+EXAMPLE = "rightly monitor log.jsonl --calibrator calibrator.safetensors --plot drift.svg"
+
+
+def run(
+    log: Annotated[
+        Path,
+        typer.Argument(
+            metavar="LOG",
+            help="What apply, predict --jsonl or serve wrote: .csv, .jsonl, .parquet or a folder.",
+        ),
+    ],
+    calibrator: Annotated[
+        Path,
+        typer.Option("--calibrator", metavar="FILE", help="The calibrator (.safetensors) behind."),
+    ],
+    samples_per_day: Annotated[
+        float | None,
+        typer.Option(
+            "--samples-per-day", help="Predictions in a day.", show_default="by the log's times"
+        ),
+    ] = None,
+    false_alarms_per_year: Annotated[
+        float, typer.Option("--false-alarms-per-year", help="How many may be expected.")
+    ] = 1.0,
+    window: Annotated[
+        int | None,
+        typer.Option(
+            "--window",
+            help="Rows of each line of the table.",
+            show_default="a twentieth of the log, at least 512",
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Also draw it: .pdf, .svg or .png."),
+    ] = None,
+    json: Json = None,
+) -> int:
+    """Watch a log without labels: drift alarms, and the accuracy expected over time.
+
+    Ends with 4 after an alarm. No alarm does not mean that all is well: some errors keep the
+    confidence high, so label a few predictions now and then.
+    """
+    from rightly.calibrators import load_calibrator
+    from rightly.monitoring.monitored_log import monitor_log
+    from rightly.reporting.terminal import render_layout, show
+
+    with show_status("simulating years without drift"):
+        monitored = monitor_log(
+            log,
+            load_calibrator(calibrator),
+            samples_per_day=samples_per_day,
+            false_alarms_per_year=false_alarms_per_year,
+            window=window,
+        )
+    _print_status(monitored)
+    show(OUT, render_layout, _lay_out(monitored))
+    if json:
+        write_json(json, "rightly-monitor", monitored.to_dict())
+    if plot:
+        from rightly.reporting.figures import save
+        from rightly.reporting.figures.monitoring import draw_accuracy_over_time
+
+        save(draw_accuracy_over_time(_collect_points(monitored)), plot)
+    return ExitCode.DRIFT_ALARM if monitored.alarms else ExitCode.DONE
+
+
+def _print_status(monitored: "Monitored") -> None:
+    from rightly.monitoring.monitored_log import describe_time
+
+    for alarm in monitored.alarms:
+        time = describe_time(alarm.time)
+        more = f"; {alarm.count} alarms in all" if alarm.count > 1 else ""
+        print_line(
+            f"ALARM, {alarm.name}: {alarm.what}, noticed at row {alarm.row}"
+            f"{f' ({time} UTC)' if time else ''}, since about row {alarm.since_row}{more}",
+            style="red",
+        )
+    if not monitored.alarms:
+        print_line(f"no alarm in {monitored.rows} rows")
+    print_line(
+        f"watched: {', '.join(monitored.watched)} and class mix, in blocks of "
+        f"{monitored.plan.block} at {monitored.samples_per_day:.0f} samples a day, with "
+        f"{monitored.false_alarms_per_year:g} false alarms a year",
+        ERR,
+        style="dim",
+    )
+
+
+def _lay_out(monitored: "Monitored") -> "Layout":
+    from rightly.monitoring.monitored_log import describe_time
+    from rightly.reporting.layout import Cell, Column, Layout
+
+    windows = monitored.windows
+    expected = [window.expected_accuracy for window in windows]
+    columns = {
+        "samples": [str(window.rows) for window in windows],
+        "mean confidence": [f"{window.confidence:.3f}" for window in windows],
+        "context": [f"{window.context:+.2f}" for window in windows],
+        "expected accuracy": [
+            "" if one is None else f"{one.value:.3f} ({one.low:.3f} to {one.high:.3f})"
+            for one in expected
+        ],
+    }
+    if any(window.accuracy is not None for window in windows):
+        columns["accuracy"] = [
+            "" if window.accuracy is None else f"{window.accuracy:.3f}" for window in windows
+        ]
+    return Layout(
+        "from row",
+        [f"{window.first} {describe_time(window.time)}".rstrip() for window in windows],
+        [Column(heading, [Cell(text) for text in texts]) for heading, texts in columns.items()],
+    )
+
+
+def _collect_points(monitored: "Monitored") -> "AccuracyOverTime":
+    import numpy as np
+
+    from rightly.reporting.figures.monitoring import AccuracyOverTime
+
+    def collect(*values: float | None) -> np.ndarray:
+        return np.array([np.nan if value is None else value for value in values], float)
+
+    windows = monitored.windows
+    expected = [window.expected_accuracy for window in windows]
+    return AccuracyOverTime(
+        collect(*(window.first + window.rows / 2 for window in windows)),
+        collect(*(window.confidence for window in windows)),
+        collect(*(one and one.value for one in expected)),
+        collect(*(one and one.low for one in expected)),
+        collect(*(one and one.high for one in expected)),
+        collect(*(window.accuracy for window in windows)),
+        [(alarm.row, alarm.name) for alarm in monitored.alarms],
+    )

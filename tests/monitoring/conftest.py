@@ -1,0 +1,36 @@
+"""A calibrator of real predictions, and logs of it."""
+
+import csv
+
+import pytest
+
+import rightly
+from rightly.calibrators.adaptation.adapting import find_context
+from rightly.demo_data import load_demo_set
+
+
+@pytest.fixture(scope="session")
+def calibrator():
+    return rightly.calibrator("temperature_scaling").fit(*load_demo_set("cal"))
+
+
+@pytest.fixture(scope="session")
+def write_log(calibrator):
+    """Writes the rows of predictions as a CSV log, with whatever further columns are given."""
+
+    def write(path, predictions, **columns):
+        context = find_context(calibrator)
+        classes, confidence = calibrator.classes(predictions), calibrator.confidence(predictions)
+        table = {
+            "class": classes.tolist(),
+            "confidence": confidence.tolist(),
+            "context_score": context.residuals(confidence, classes).tolist(),
+            **columns,
+        }
+        with path.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(table)
+            writer.writerows(zip(*table.values(), strict=True))
+        return path
+
+    return write

@@ -1,0 +1,104 @@
+"""`rightly monitor` on real predictions: quiet without drift, an alarm with it."""
+
+import json
+
+import numpy as np
+import pytest
+
+import rightly
+from rightly.cli import main
+from rightly.demo_data import load_demo_set
+from rightly.monitoring.monitored_log import monitor_log
+
+RATE = ["--samples-per-day", "400"]
+
+
+@pytest.fixture(scope="module")
+def saved(calibrator, tmp_path_factory):
+    path = tmp_path_factory.mktemp("monitor") / "cal.safetensors"
+    calibrator.save(path)
+    return str(path)
+
+
+def test_no_drift_is_no_alarm(saved, write_log, tmp_path, capsys):
+    predictions, labels = load_demo_set("ind")
+    log = write_log(tmp_path / "log.csv", predictions, label=labels.tolist())
+    assert main(["monitor", str(log), "--calibrator", saved, *RATE]) == 0
+    captured = capsys.readouterr()
+    assert "no alarm in 2500 rows" in captured.out and "expected accuracy" in captured.out
+    assert "context, confidence and class mix" in captured.err
+
+
+def test_drift_ends_with_4_and_says_what_changed_when(saved, write_log, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    before, first = load_demo_set("ind")
+    after, then = load_demo_set("gaussian_blur")
+    both = rightly.concatenate([before, after])
+    labels = first.tolist() + then.tolist()
+    time = (1.7e9 + np.arange(5000) * 216.0).tolist()  # 400 a day
+    log = write_log(tmp_path / "log.csv", both, label=labels, time=time)
+    plot, values = tmp_path / "drift.svg", tmp_path / "drift.json"
+    arguments = ["monitor", str(log), "--calibrator", saved, "--window", "500"]
+    assert main([*arguments, "--plot", str(plot), "--json", str(values)]) == 4
+    printed = capsys.readouterr().out
+    assert "ALARM, shift:" in printed and "fell, noticed at row" in printed
+    assert "expected accuracy" in plot.read_text()
+    report = json.loads(values.read_text())
+    assert report["status"].startswith("shift") and report["samples_per_day"] == pytest.approx(
+        400, abs=1
+    )
+    alarm = report["alarms"][0]
+    assert 2300 < alarm["since_row"] <= 2560 and 2500 <= alarm["row"] < 2500 + 10 * 64
+    assert len(report["windows"]) == 10
+    for window in report["windows"]:
+        expected = window["expected_accuracy"]
+        assert expected["low"] < window["accuracy"] < expected["high"]
+
+
+def test_a_changed_class_mix_is_named_after_its_class(calibrator, write_log, tmp_path):
+    predictions, labels = load_demo_set("ind")
+    ships = (labels == 8).nonzero().squeeze(1)
+    rows = np.concatenate([np.arange(1000), np.tile(ships.numpy(), 4)])
+    log = write_log(tmp_path / "log.csv", predictions[rows])
+    found = monitor_log(log, calibrator, samples_per_day=400)
+    assert [alarm.name for alarm in found.alarms] == ["class mix"]
+    assert found.alarms[0].what in ("share of ship rose", "share of class 8 rose")
+
+
+def test_views_are_watched_too(tmp_path):
+    calibrator = rightly.calibrator("ca_views").fit(*load_demo_set("cal"))
+    predictions, _ = load_demo_set("gaussian_noise")
+    stream = rightly.Stream(calibrator)
+    stream.observe(predictions)
+    from rightly.calibrators.adaptation.adapting import find_context
+    from rightly.calibrators.adaptation.drift_reference import measure_agreement
+
+    classes, confidence = calibrator.classes(predictions), calibrator.confidence(predictions)
+    rows = [
+        {"class": k, "confidence": p, "context_score": r, "agreement": a}
+        for k, p, r, a in zip(
+            classes.tolist(),
+            confidence.tolist(),
+            find_context(calibrator).residuals(confidence, classes).tolist(),
+            measure_agreement(calibrator, predictions, classes).tolist(),
+            strict=True,
+        )
+    ]
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = monitor_log(log, calibrator, samples_per_day=400)
+    assert found.watched == ("context", "confidence", "agreement")
+    assert found.alarms[0].name == "shift"
+
+
+def test_what_the_rate_is_must_be_known(saved, write_log, tmp_path, capsys):
+    log = write_log(tmp_path / "log.csv", load_demo_set("ind")[0][:100])
+    assert main(["monitor", str(log), "--calibrator", saved]) == 2
+    assert "--samples-per-day is needed" in capsys.readouterr().err
+
+
+def test_classes_of_another_classifier_are_refused(calibrator, tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"class": 10, "confidence": 0.5, "context_score": 0}\n')
+    with pytest.raises(ValueError, match="classes below 10"):
+        monitor_log(log, calibrator, samples_per_day=1)
