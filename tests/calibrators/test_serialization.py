@@ -91,6 +91,7 @@ def forge_tensors(path, drop=(), **changes):
         ({"threshold": -0.1}, "threshold must be"),
         ({"threshold": True}, "threshold must be"),
         ({"record": [1]}, "record must be a table"),
+        ({"record": {"classifier": "resnet"}}, "record.classifier must be a table or null"),
         ({"class_count": 1}, "class_count must be a number of classes from 2 on, got 1"),
         ({"class_count": "10"}, "class_count must be"),
         ({"class_count": 2**40}, "more than any classifier"),

@@ -177,7 +177,10 @@ def _check_header(calibrator: "Calibrator", header: Mapping[str, Any]) -> None:
     require("class_names", "a list of names or null", names is None or are_names(names))
     check_class_names(names, classes)
     require("threshold", "a number from 0 to 1, or null", threshold is None or is_share(threshold))
-    require("record", "a table", isinstance(header["record"], dict))
+    record = header["record"]
+    require("record", "a table", isinstance(record, dict))
+    if not isinstance(record.get("classifier"), dict | None):
+        raise ValueError(f"record.classifier must be a table or null, got {record['classifier']!r}")
     require("no_context", "text or null", is_text(header["no_context"]))
     for need, value in (("view_logits", views), ("features", features)):
         if need in calibrator.needs and not value:
