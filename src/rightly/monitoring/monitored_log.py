@@ -107,7 +107,7 @@ def monitor_log(
             f"{rows.classes.max()}"
         )
     reference = Reference(**arrays)
-    has_agreement = rows.agreement is not None and reference.scale[2] > 0
+    has_agreement = rows.agreement is not None and bool(reference.scale[2] > 0)
     if samples_per_day is None:
         samples_per_day = _find_rate(rows, log)
     plan = plan_test(reference, samples_per_day, false_alarms_per_year, has_agreement=has_agreement)

@@ -1,10 +1,11 @@
 """A sequential test for drift: two-sided CUSUM charts (Page, 1954) with one limit for each name.
 
 Samples are described by standardised columns: context, confidence and agreement of views, each
-counted from centres that a changed class mix does not move (`drift_reference`), and shares of
+counted from centres that a changed class mix hardly moves (`drift_reference`), and shares of
 predicted classes. The first alarm as "shift", the others as "class mix". Limits come from
 simulated years of calibration rows, each with another error of the reference, so that both names
-together alarm as often by chance as was asked for.
+together alarm as often by chance as was asked for; that of shifts also from years with other
+shares of classes.
 """
 
 import math
@@ -21,8 +22,9 @@ LEAST_BLOCK = 64  # samples; more where there would be more than 24 blocks a day
 LEAST_SHIFT = 0.2  # standard deviations of a sample: half of it is taken off every step
 REFERENCE_ERROR = 2.0  # standard errors of the reference that are taken off too
 LEAST_SHARE = 0.02  # whose standard deviation is the least that shares are divided by
-YEARS = 100  # simulated
-POOL, POOLED = 4096, 256  # simulated blocks, and samples up to which they are drawn one by one
+YEARS = 50  # simulated with the classes' own shares, and as many with others
+SKEW = 0.3  # of the Dirichlet distribution of the others
+POOL, POOLED = 512, 128  # blocks of a year, and samples up to which they are drawn one by one
 LIMITS = np.geomspace(1, 60, 16)  # tried, in standard deviations of a block
 
 
@@ -36,6 +38,7 @@ class Reference:
     counts: Int[np.ndarray, " c"]
     rows: Float[np.ndarray, "r 3"]
     row_classes: Int[np.ndarray, " r"]
+    row_labels: Int[np.ndarray, " r"]
 
     @cached_property
     def shares(self) -> Float[np.ndarray, " g"]:
@@ -174,36 +177,56 @@ def count_false_alarms(
     """False alarms a year at each of LIMITS, by name, over simulated years of so many blocks."""
     unit = np.where(reference.scale > 0, reference.scale, 1)
     values = reference.rows * unit + reference.centres[reference.row_classes]
-    rows = reference.describe(
-        reference.row_classes, values[:, 0], values[:, 2] if has_agreement else None
-    )
-    rows = rows - rows.mean(0)
-    covariance = np.cov(rows.T)
-    # 32 bits are exact enough here, and twice as fast.
-    pool = _draw_blocks(rows, covariance, plan.block, rng).astype(np.float32)
-    errors = _draw_normal(covariance / reference.counts.sum(), YEARS, rng).astype(np.float32)
+    agreement = values[:, 2] if has_agreement else None
+    rows = reference.describe(reference.row_classes, values[:, 0], agreement)
+    size = int(reference.counts.sum())
+    pools = _draw_years(rows - rows.mean(0), reference.row_labels, plan.block, size, rng)
     allowance = np.array(plan.allowance, np.float32)
-    sums = np.zeros((len(LIMITS), YEARS, 2, rows.shape[1]), np.float32)
-    alarms = {name: np.zeros(len(LIMITS)) for name in plan.parts()}
+    sums = np.zeros((len(LIMITS), len(pools), 2, rows.shape[1]), np.float32)
+    alarms = {name: np.zeros((len(LIMITS), len(pools))) for name in plan.parts()}
     for _ in range(steps):
-        mean = pool[rng.integers(len(pool), size=YEARS)] + errors
-        sums = advance(sums, mean, plan.block, allowance)
+        drawn = rng.integers(POOL, size=len(pools))
+        sums = advance(sums, pools[np.arange(len(pools)), drawn], plan.block, allowance)
         for name, part in plan.parts().items():
             is_over = sums[..., part].max((-1, -2)) > LIMITS[:, None]
             if is_over.any():
-                alarms[name] += is_over.sum(1)
+                alarms[name] += is_over
                 sums[..., part][is_over] = 0
-    return {name: counts / YEARS for name, counts in alarms.items()}
+    own, other = (
+        {name: counts[:, years].mean(1) for name, counts in alarms.items()}
+        for years in (slice(YEARS), slice(YEARS, None))
+    )
+    return {SHIFT: np.maximum(own[SHIFT], other[SHIFT]), CLASS_MIX: own[CLASS_MIX]}
 
 
-def _draw_blocks(
-    rows: np.ndarray, covariance: np.ndarray, size: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Means of blocks of rows drawn at random; of large blocks by the central limit theorem."""
-    if size > POOLED:
-        return _draw_normal(covariance / size, POOL, rng)
-    parts = [rows[rng.integers(len(rows), size=(64, size))].mean(1) for _ in range(POOL // 64)]
-    return np.concatenate(parts)
+def _draw_years(
+    rows: Float[np.ndarray, "r d"],
+    labels: Int[np.ndarray, " r"],
+    block: int,
+    size: int,
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "years pool d"]:
+    """Means of blocks of each year, with the error of a reference of `size` samples.
+
+    Of large blocks by the central limit theorem. In 32 bits, which are exact enough here.
+    """
+    covariance, count = np.cov(rows.T), np.bincount(labels)
+    own = count / count.sum()
+    pools = []
+    for year in range(2 * YEARS):
+        share = own if year < YEARS else rng.dirichlet(np.full(len(count), SKEW)) * (count > 0)
+        share = share / share.sum() if share.sum() > 0 else own
+        weight = (share / np.maximum(count, 1))[labels]
+        if block <= POOLED:
+            means = rows[rng.choice(len(rows), (POOL, block), p=weight)].mean(1)
+        else:
+            mean = weight @ rows
+            spread = (rows - mean).T @ ((rows - mean) * weight[:, None])
+            means = mean + _draw_normal(spread / block, POOL, rng)
+        # Each class is known as well as its samples allow.
+        variance = float((share**2 / np.maximum(own * size, 1)).sum())
+        pools.append(means + _draw_normal(covariance * variance, 1, rng))
+    return np.stack(pools).astype(np.float32)
 
 
 def _draw_normal(covariance: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -37,6 +37,7 @@ class DriftReference(nn.Module):
         "counts": Stored("c", low=0, is_integer=True, is_optional=True),
         "rows": Stored("r 3", is_optional=True),
         "row_classes": Stored("r", low=0, is_integer=True, is_optional=True),
+        "row_labels": Stored("r", low=0, is_integer=True, is_optional=True),
     }
 
     centres: Tensor  # (c, 3): of each predicted class, in the order of CHANNELS
@@ -45,6 +46,7 @@ class DriftReference(nn.Module):
     counts: Tensor  # (c,): calibration samples by predicted class
     rows: Tensor  # (r, 3): some samples, less their centres and in units of scale
     row_classes: Tensor  # (r,): their predicted classes
+    row_labels: Tensor  # (r,): their true classes
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What it holds; nothing where it was not learned."""
@@ -70,6 +72,7 @@ def learn_drift_reference(unshifted: ScoredRows, class_count: int) -> DriftRefer
         "counts": counts.astype(np.int64),
         "rows": (centred[chosen] / unit).astype(np.float32),
         "row_classes": unshifted.predicted[chosen].astype(np.int64),
+        "row_labels": unshifted.label[chosen].astype(np.int64),
     }.items():
         reference.register_buffer(name, torch.from_numpy(array))
     return reference
