@@ -21,6 +21,8 @@ from rightly.calibrators.adaptation.adapting import find_context
 from rightly.calibrators.adaptation.context import score
 from rightly.calibrators.adaptation.drift_reference import measure_agreement
 from rightly.calibrators.adaptation.pseudo_batches import SKEW
+from rightly.evaluation.data_sets import load_data_set
+from rightly.monitoring.false_alarms import plan_test
 from rightly.monitoring.sequential_test import (
     CLASS_MIX,
     SHIFT,
@@ -28,7 +30,6 @@ from rightly.monitoring.sequential_test import (
     Plan,
     Reference,
     SequentialTest,
-    plan_test,
 )
 
 STARTS, MOST = 40, 5000  # streams of each shift, and samples until one counts as missed
@@ -63,15 +64,14 @@ def measure(name: str, method: str, options: argparse.Namespace) -> str:
     folder, rng = options.predictions / name, np.random.default_rng(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = rightly.calibrator(method).fit(*rightly.load(folder / "cal.npz"))
+        fitted = rightly.calibrator(method).fit(*load_data_set(folder / "cal.npz"))
         context = find_context(fitted)
     reference = Reference(**context.drift.arrays())
     plan = plan_test(reference, options.samples_per_day, has_agreement=bool(fitted.view_names))
 
     def describe(path: Path) -> Rows:
-        predictions, labels = rightly.load(path)
+        predictions, labels = load_data_set(path)
         predictions, classes = fitted.select_views(predictions), fitted.classes(predictions)
-        assert labels is not None
         agreement = measure_agreement(fitted, predictions, classes).numpy()
         scores = score(fitted.confidence(predictions)).numpy()
         shown = agreement if fitted.view_names else None

@@ -1,6 +1,6 @@
 """A calibrated classifier at work: its stream of predictions, and alarms when that changes.
 
-The modules load when a name is first used: `sequential_test` is read where there is no torch.
+The modules load when a name is first used: `false_alarms` and `sequential_test` know NumPy only.
 """
 
 from typing import TYPE_CHECKING

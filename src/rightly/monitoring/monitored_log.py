@@ -13,6 +13,7 @@ from rightly.calibrators.adaptation.adapting import find_context
 from rightly.calibrators.adaptation.context import Context, ExpectedAccuracy
 from rightly.calibrators.adaptation.drift_reference import CHANNELS
 from rightly.calibrators.evidence import MAX_LOG_ODDS
+from rightly.monitoring.false_alarms import plan_test
 from rightly.monitoring.logs import UNKNOWN, Log, read_log
 from rightly.monitoring.sequential_test import (
     CLASS_MIX,
@@ -22,7 +23,6 @@ from rightly.monitoring.sequential_test import (
     Plan,
     Reference,
     SequentialTest,
-    plan_test,
 )
 
 LEAST_WINDOW, MOST_WINDOWS = 512, 20
