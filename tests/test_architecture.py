@@ -33,7 +33,7 @@ LIGHT = [
     "rightly",
     "rightly.metrics",
     "rightly.decisions",
-    "rightly.monitoring.sequential_test",
+    "rightly.monitoring.false_alarms",
     "rightly.reporting.formatting",
     "rightly.reporting.terminal",
     "rightly.deployment.outputs",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rightly.fitting import fit as fit
     from rightly.metrics import METRICS as METRICS
     from rightly.metrics import Metric as Metric
-    from rightly.monitoring.stream import Stream as Stream
+    from rightly.monitoring import Stream as Stream
     from rightly.predictions import Predictions as Predictions
     from rightly.predictions import concatenate as concatenate
     from rightly.predictions import load as load
@@ -63,7 +63,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "evaluation.results": ("Bootstrap",),
         "fitting": ("fit",),
         "metrics": ("METRICS", "Metric"),
-        "monitoring.stream": ("Stream",),
+        "monitoring": ("Stream",),
         "predictions": ("Predictions", "concatenate", "load", "save"),
         "registry": ("register",),
         "reporting": (

@@ -22,8 +22,7 @@ def write(path, rows):
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     else:
         pa = pytest.importorskip("pyarrow")
-
-        pa.parquet.write_table(pa.Table.from_pylist(rows), path)
+        pytest.importorskip("pyarrow.parquet").write_table(pa.Table.from_pylist(rows), path)
     return path
 
 

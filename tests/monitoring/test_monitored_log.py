@@ -60,7 +60,7 @@ def test_a_changed_class_mix_is_named_after_its_class(calibrator, write_log, tmp
     ships = (labels == 8).nonzero().squeeze(1)
     rows = np.concatenate([np.arange(1000), np.tile(ships.numpy(), 4)])
     log = write_log(tmp_path / "log.csv", predictions[rows])
-    found = monitor_log(log, calibrator, samples_per_day=400)
+    found = monitor_log(log, calibrator, samples_per_day=400.0)
     assert [alarm.name for alarm in found.alarms] == ["class mix"]
     assert found.alarms[0].what in ("share of ship rose", "share of class 8 rose")
 
@@ -86,7 +86,7 @@ def test_views_are_watched_too(tmp_path):
     ]
     log = tmp_path / "log.jsonl"
     log.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = monitor_log(log, calibrator, samples_per_day=400)
+    found = monitor_log(log, calibrator, samples_per_day=400.0)
     assert found.watched == ("context", "confidence", "agreement")
     assert found.alarms[0].name == "shift"
 
@@ -101,4 +101,4 @@ def test_classes_of_another_classifier_are_refused(calibrator, tmp_path):
     log = tmp_path / "log.jsonl"
     log.write_text('{"class": 10, "confidence": 0.5, "context_score": 0}\n')
     with pytest.raises(ValueError, match="classes below 10"):
-        monitor_log(log, calibrator, samples_per_day=1)
+        monitor_log(log, calibrator, samples_per_day=1.0)

@@ -6,12 +6,12 @@ import pytest
 from rightly.calibrators.adaptation.adapting import find_context
 from rightly.calibrators.adaptation.context import score
 from rightly.demo_data import load_demo_set
+from rightly.monitoring.false_alarms import plan_test
 from rightly.monitoring.sequential_test import (
     CLASS_MIX,
     SHIFT,
     Reference,
     SequentialTest,
-    plan_test,
 )
 
 RATE = 400.0
@@ -62,12 +62,12 @@ def test_a_shift_is_noticed_within_ten_blocks(plan, describe, name):
         assert SHIFT in run(plan, values, 10, np.random.default_rng(seed))
 
 
-def test_a_changed_class_mix_has_its_own_name(plan, describe):
+@pytest.mark.parametrize("odds", [1.0, 9.0])
+def test_a_changed_class_mix_has_its_own_name(plan, describe, odds):
     values, labels = describe("ind")
     alarms = []
-    for k in range(10):  # half of all images are of one class
-        weight = np.where(labels == k, 5.0, 0.55)
-        weight *= np.where(labels == k, 1 / (labels == k).mean(), 1 / (labels != k).mean())
+    for k in range(10):  # half of all images, or nine of ten, are of one class
+        weight = np.where(labels == k, odds / (labels == k).mean(), 1 / (labels != k).mean())
         alarms.append(run(plan, values, 30, np.random.default_rng(k), weight / weight.sum()))
     assert all(CLASS_MIX in names for names in alarms)
     assert not [k for k, names in enumerate(alarms) if SHIFT in names]

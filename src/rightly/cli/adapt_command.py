@@ -8,7 +8,7 @@ import typer
 from rightly.cli.console import print_line, show_status
 from rightly.cli.inputs import DATA_SET, AnyClassifier, CalibratorFile
 
-EXAMPLE = "rightly adapt calibrator.safetensors today.npz --out adapted.safetensors"
+EXAMPLE = "rightly adapt cal.safetensors today.npz --out adapted.safetensors"
 
 
 def run(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rightly.reporting.figures.monitoring import AccuracyOverTime
     from rightly.reporting.layout import Layout
 
-EXAMPLE = "rightly monitor log.jsonl --calibrator calibrator.safetensors --plot drift.svg"
+EXAMPLE = "rightly monitor log.jsonl --calibrator cal.safetensors"
 
 
 def run(
@@ -51,7 +51,7 @@ def run(
     ] = None,
     json: Json = None,
 ) -> int:
-    """Watch a log without labels: drift alarms, and the accuracy expected over time.
+    """Watch a log for drift, without labels.
 
     Ends with 4 after an alarm. No alarm does not mean that all is well: some errors keep the
     confidence high, so label a few predictions now and then.

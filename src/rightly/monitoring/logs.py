@@ -67,15 +67,15 @@ def read_log(path: str | os.PathLike[str]) -> Log:
     time = _as_array(columns["time"], np.float64)
     order = np.arange(len(columns["classes"])) if time is None else np.argsort(time, kind="stable")
     labels = [UNKNOWN if value is None else value for value in columns["label"]]
-    arrays = {
-        "classes": np.array(columns["classes"], np.int64),
-        "confidence": np.array(columns["confidence"], np.float64),
-        "context_score": np.array(columns["context_score"], np.float64),
-        "time": time,
-        "agreement": _as_array(columns["agreement"], np.float64),
-        "label": None if set(labels) == {UNKNOWN} else np.array(labels, np.int64),
-    }
-    return Log(**{k: None if array is None else array[order] for k, array in arrays.items()})
+    agreement = _as_array(columns["agreement"], np.float64)
+    return Log(
+        np.array(columns["classes"], np.int64)[order],
+        np.array(columns["confidence"], np.float64)[order],
+        np.array(columns["context_score"], np.float64)[order],
+        None if time is None else time[order],
+        None if agreement is None else agreement[order],
+        None if set(labels) == {UNKNOWN} else np.array(labels, np.int64)[order],
+    )
 
 
 def _list_rows(path: Path) -> Iterator[Mapping[str, Any]]:

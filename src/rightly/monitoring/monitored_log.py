@@ -13,6 +13,7 @@ from rightly.calibrators.adaptation.adapting import find_context
 from rightly.calibrators.adaptation.context import Context, ExpectedAccuracy
 from rightly.calibrators.adaptation.drift_reference import CHANNELS
 from rightly.calibrators.evidence import MAX_LOG_ODDS
+from rightly.monitoring.false_alarms import plan_test
 from rightly.monitoring.logs import UNKNOWN, Log, read_log
 from rightly.monitoring.sequential_test import (
     CLASS_MIX,
@@ -22,7 +23,6 @@ from rightly.monitoring.sequential_test import (
     Plan,
     Reference,
     SequentialTest,
-    plan_test,
 )
 
 LEAST_WINDOW, MOST_WINDOWS = 512, 20
@@ -107,7 +107,7 @@ def monitor_log(
             f"{rows.classes.max()}"
         )
     reference = Reference(**arrays)
-    has_agreement = rows.agreement is not None and reference.scale[2] > 0
+    has_agreement = rows.agreement is not None and bool(reference.scale[2] > 0)
     if samples_per_day is None:
         samples_per_day = _find_rate(rows, log)
     plan = plan_test(reference, samples_per_day, false_alarms_per_year, has_agreement=has_agreement)

@@ -1,10 +1,9 @@
 """A sequential test for drift: two-sided CUSUM charts (Page, 1954) with one limit for each name.
 
 Samples are described by standardised columns: context, confidence and agreement of views, each
-counted from centres that a changed class mix does not move (`drift_reference`), and shares of
-predicted classes. The first alarm as "shift", the others as "class mix". Limits come from
-simulated years of calibration rows, each with another error of the reference, so that both names
-together alarm as often by chance as was asked for.
+counted from centres that a changed class mix hardly moves (`drift_reference`), and shares of
+predicted classes. The first alarm as "shift", the others as "class mix". `false_alarms` finds the
+limits.
 """
 
 import math
@@ -17,13 +16,9 @@ from jaxtyping import Float, Int
 
 SHIFT, CLASS_MIX = "shift", "class mix"
 GROUPS = 16  # of classes, whose shares are watched: with fewer classes each is one
-LEAST_BLOCK = 64  # samples; more where there would be more than 24 blocks a day
-LEAST_SHIFT = 0.2  # standard deviations of a sample: half of it is taken off every step
-REFERENCE_ERROR = 2.0  # standard errors of the reference that are taken off too
+MIX_BLOCKS = 32  # after an alarm of the class mix, in which shifts must be larger to count
+MIX_FACTOR = 2.0  # by how much
 LEAST_SHARE = 0.02  # whose standard deviation is the least that shares are divided by
-YEARS = 100  # simulated
-POOL, POOLED = 4096, 256  # simulated blocks, and samples up to which they are drawn one by one
-LIMITS = np.geomspace(1, 60, 16)  # tried, in standard deviations of a block
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +31,7 @@ class Reference:
     counts: Int[np.ndarray, " c"]
     rows: Float[np.ndarray, "r 3"]
     row_classes: Int[np.ndarray, " r"]
+    row_labels: Int[np.ndarray, " r"]
 
     @cached_property
     def shares(self) -> Float[np.ndarray, " g"]:
@@ -98,7 +94,11 @@ class Alarm:
 
 
 class SequentialTest:
-    """Runs over a stream in constant memory; after an alarm its sums begin again."""
+    """Runs over a stream in constant memory; after an alarm its sums begin again.
+
+    A changed class mix may move the means of scores a little, and make them vary more: while it
+    alarms, more is taken off their steps.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -106,11 +106,16 @@ class SequentialTest:
         columns = len(plan.allowance)
         self._sums = np.zeros((2, columns))
         self._since = np.zeros((2, columns), int)
+        self._mix_blocks = 0  # how long shifts must still be larger to count
 
     def update(self, values: Float[np.ndarray, "n d"]) -> list[Alarm]:
         """The alarms after one more block."""
         mean = values.mean(0, dtype=np.float64)
-        self._sums = advance(self._sums, mean, len(values), np.array(self.plan.allowance))
+        allowance = np.array(self.plan.allowance)
+        if self._mix_blocks:
+            allowance[: self.plan.shift_columns] *= MIX_FACTOR
+            self._mix_blocks -= 1
+        self._sums = advance(self._sums, mean, len(values), allowance)
         self.seen += len(values)
         alarms = []
         for name, part in self.plan.parts().items():
@@ -121,6 +126,9 @@ class SequentialTest:
                 since = int(self._since[side, column])
                 alarms.append(Alarm(name, self.seen, since, column, bool(side == 0)))
                 self._sums[:, part] = 0
+                if name == CLASS_MIX:
+                    self._mix_blocks = MIX_BLOCKS
+                    self._sums[:, : self.plan.shift_columns] = 0
         self._since[self._sums == 0] = self.seen
         return alarms
 
@@ -134,94 +142,3 @@ def advance(
     """One step: upwards and downwards sums of means, in standard deviations of a block."""
     step = math.sqrt(size) * np.stack([mean - allowance, -mean - allowance], -2)
     return np.maximum(sums + step, 0)
-
-
-def plan_test(
-    reference: Reference,
-    samples_per_day: float,
-    false_alarms_per_year: float = 1.0,
-    *,
-    has_agreement: bool = False,
-    seed: int = 0,
-) -> Plan:
-    """Blocks of at least an hour and 64 samples; limits from simulated years.
-
-    Half of the false alarms go to each name.
-    """
-    if not (math.isfinite(samples_per_day) and samples_per_day > 0):
-        raise ValueError(f"samples_per_day must be a positive number, got {samples_per_day}")
-    if not (math.isfinite(false_alarms_per_year) and false_alarms_per_year > 0):
-        raise ValueError(
-            f"false_alarms_per_year must be a positive number, got {false_alarms_per_year}"
-        )
-    block = max(LEAST_BLOCK, math.ceil(samples_per_day / 24))
-    steps = max(1, round(365 * samples_per_day / block))
-    watched, groups = reference.watched(has_agreement), len(reference.shares)
-    known = LEAST_SHIFT / 2 + REFERENCE_ERROR / math.sqrt(reference.counts.sum())
-    allowance = np.array([*(known + reference.allowance[watched]), *[known] * groups])
-    plan = Plan(block, tuple(allowance.tolist()), len(watched), {})
-    rng = np.random.default_rng(seed)
-    alarms = count_false_alarms(reference, plan, steps, has_agreement, rng)
-    limits = {
-        name: _find_limit(counts, false_alarms_per_year / 2) for name, counts in alarms.items()
-    }
-    return Plan(block, plan.allowance, plan.shift_columns, limits)
-
-
-def count_false_alarms(
-    reference: Reference, plan: Plan, steps: int, has_agreement: bool, rng: np.random.Generator
-) -> dict[str, np.ndarray]:
-    """False alarms a year at each of LIMITS, by name, over simulated years of so many blocks."""
-    unit = np.where(reference.scale > 0, reference.scale, 1)
-    values = reference.rows * unit + reference.centres[reference.row_classes]
-    rows = reference.describe(
-        reference.row_classes, values[:, 0], values[:, 2] if has_agreement else None
-    )
-    rows = rows - rows.mean(0)
-    covariance = np.cov(rows.T)
-    # 32 bits are exact enough here, and twice as fast.
-    pool = _draw_blocks(rows, covariance, plan.block, rng).astype(np.float32)
-    errors = _draw_normal(covariance / reference.counts.sum(), YEARS, rng).astype(np.float32)
-    allowance = np.array(plan.allowance, np.float32)
-    sums = np.zeros((len(LIMITS), YEARS, 2, rows.shape[1]), np.float32)
-    alarms = {name: np.zeros(len(LIMITS)) for name in plan.parts()}
-    for _ in range(steps):
-        mean = pool[rng.integers(len(pool), size=YEARS)] + errors
-        sums = advance(sums, mean, plan.block, allowance)
-        for name, part in plan.parts().items():
-            is_over = sums[..., part].max((-1, -2)) > LIMITS[:, None]
-            if is_over.any():
-                alarms[name] += is_over.sum(1)
-                sums[..., part][is_over] = 0
-    return {name: counts / YEARS for name, counts in alarms.items()}
-
-
-def _draw_blocks(
-    rows: np.ndarray, covariance: np.ndarray, size: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Means of blocks of rows drawn at random; of large blocks by the central limit theorem."""
-    if size > POOLED:
-        return _draw_normal(covariance / size, POOL, rng)
-    parts = [rows[rng.integers(len(rows), size=(64, size))].mean(1) for _ in range(POOL // 64)]
-    return np.concatenate(parts)
-
-
-def _draw_normal(covariance: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    drawn: np.ndarray = rng.multivariate_normal(
-        np.zeros(len(covariance)), covariance, count, check_valid="ignore", method="eigh"
-    )
-    return drawn
-
-
-def _find_limit(counts: Float[np.ndarray, " k"], wanted: float) -> float:
-    """The least limit with at most so many alarms a year, between those tried."""
-    below = np.flatnonzero(counts <= wanted)
-    if not len(below):
-        return float(LIMITS[-1])
-    k = int(below[0])
-    if k == 0:
-        return float(LIMITS[0])
-    # Alarms fall about exponentially with the limit; none at all counts as half of one.
-    high, low = (math.log(max(counts[i], 0.5 / YEARS)) for i in (k - 1, k))
-    share = (high - math.log(wanted)) / max(high - low, 1e-9)
-    return float(LIMITS[k - 1] + min(share, 1.0) * (LIMITS[k] - LIMITS[k - 1]))

@@ -63,7 +63,7 @@ class Stream:
         return self._context.expected_accuracy(self._list_confidences(), self.context, LEVEL)
 
     @torch.no_grad()
-    def observe(self, predictions: Predictions, at: float | None = None) -> PerSample:
+    def observe(self, predictions: Predictions, at: int | float | None = None) -> PerSample:
         """Adds predictions to the window and gives their confidence at its context.
 
         `at` is their time or sequence number, by which blocks are ordered; by default they come

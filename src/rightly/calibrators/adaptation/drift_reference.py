@@ -37,6 +37,7 @@ class DriftReference(nn.Module):
         "counts": Stored("c", low=0, is_integer=True, is_optional=True),
         "rows": Stored("r 3", is_optional=True),
         "row_classes": Stored("r", low=0, is_integer=True, is_optional=True),
+        "row_labels": Stored("r", low=0, is_integer=True, is_optional=True),
     }
 
     centres: Tensor  # (c, 3): of each predicted class, in the order of CHANNELS
@@ -45,6 +46,7 @@ class DriftReference(nn.Module):
     counts: Tensor  # (c,): calibration samples by predicted class
     rows: Tensor  # (r, 3): some samples, less their centres and in units of scale
     row_classes: Tensor  # (r,): their predicted classes
+    row_labels: Tensor  # (r,): their true classes
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What it holds; nothing where it was not learned."""
@@ -70,6 +72,7 @@ def learn_drift_reference(unshifted: ScoredRows, class_count: int) -> DriftRefer
         "counts": counts.astype(np.int64),
         "rows": (centred[chosen] / unit).astype(np.float32),
         "row_classes": unshifted.predicted[chosen].astype(np.int64),
+        "row_labels": unshifted.label[chosen].astype(np.int64),
     }.items():
         reference.register_buffer(name, torch.from_numpy(array))
     return reference
@@ -82,15 +85,18 @@ def find_centres(
 
     By ridge regression from the mean of all, every true class with the weight of its samples.
     """
-    mean = values.mean(0)
-    confusion = np.zeros((class_count, class_count))  # rows: true; columns: predicted
-    np.add.at(confusion, (rows.label, rows.predicted), 1.0)
+    from scipy.sparse import csr_matrix, identity
+    from scipy.sparse.linalg import cg
+
+    mean, square = values.mean(0), (class_count, class_count)
+    of_class = np.sqrt(np.maximum(np.bincount(rows.label, minlength=class_count), 1))
+    # Rows: true classes; columns: predicted ones. Sparse, because there may be thousands.
+    shares = csr_matrix((1 / of_class[rows.label], (rows.label, rows.predicted)), square)
     totals = np.zeros((class_count, values.shape[1]))
-    np.add.at(totals, rows.label, values - mean)
-    of_class = np.maximum(confusion.sum(1, keepdims=True), 1)
-    shares = confusion / np.sqrt(of_class)
-    normal = shares.T @ shares + PRIOR * np.eye(class_count)
-    centres: np.ndarray = mean + np.linalg.solve(normal, shares.T @ (totals / np.sqrt(of_class)))
+    np.add.at(totals, rows.label, (values - mean) / of_class[rows.label, None])
+    normal, target = shares.T @ shares + PRIOR * identity(class_count), shares.T @ totals
+    offsets = [cg(normal, column, rtol=1e-10)[0] for column in target.T]
+    centres: np.ndarray = mean + np.stack(offsets, 1)
     return centres
 
 

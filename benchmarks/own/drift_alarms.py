@@ -1,0 +1,132 @@
+"""Drift alarms on held-out predictions: false ones a year, and how soon each shift is noticed.
+
+    python -m benchmarks.own.drift_alarms PREDICTIONS [--methods temperature_scaling,rightly] \
+        [--classifiers all] [--samples-per-day 1000] [--years 20]
+
+PREDICTIONS/CLASSIFIER/{cal,ind,SHIFT}.npz as for evaluate_own. Limits come from cal, years are of
+ind, which nothing was fitted on: as it is and with skewed class mixes (a random mix each
+month); each shift is run from its first sample on. One alarm a year is promised, for both names
+together.
+"""
+
+import argparse
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+import rightly
+from rightly.calibrators.adaptation.adapting import find_context
+from rightly.calibrators.adaptation.context import score
+from rightly.calibrators.adaptation.drift_reference import measure_agreement
+from rightly.calibrators.adaptation.pseudo_batches import SKEW
+from rightly.evaluation.data_sets import load_data_set
+from rightly.monitoring.false_alarms import plan_test
+from rightly.monitoring.sequential_test import (
+    CLASS_MIX,
+    SHIFT,
+    Alarm,
+    Plan,
+    Reference,
+    SequentialTest,
+)
+
+STARTS, MOST = 40, 5000  # streams of each shift, and samples until one counts as missed
+MIXES, MONTH = 24, 30  # skewed class mixes, and days of each
+
+Rows = tuple[np.ndarray, np.ndarray]  # described, and labels
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("predictions", type=Path)
+    parser.add_argument("--methods", default="temperature_scaling,rightly")
+    parser.add_argument("--classifiers", default="all")
+    parser.add_argument("--samples-per-day", type=float, default=1000.0)
+    parser.add_argument("--years", type=int, default=20)
+    options = parser.parse_args()
+    names = options.classifiers.split(",")
+    if names == ["all"]:
+        names = sorted(path.name for path in options.predictions.iterdir() if path.is_dir())
+    print(
+        "| classifier | method | false alarms a year: shift, class mix | with skewed class mixes: "
+        "shift a year, mixes noticed | samples until half of the streams alarm: each shift |"
+    )
+    print("|---|---|---|---|---|")
+    for name in names:
+        for method in options.methods.split(","):
+            print(f"| {name} | {method} | {measure(name, method, options)} |", flush=True)
+
+
+def measure(name: str, method: str, options: argparse.Namespace) -> str:
+    """The cells of one calibrator."""
+    folder, rng = options.predictions / name, np.random.default_rng(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = rightly.calibrator(method).fit(*load_data_set(folder / "cal.npz"))
+        context = find_context(fitted)
+    reference = Reference(**context.drift.arrays())
+    plan = plan_test(reference, options.samples_per_day, has_agreement=bool(fitted.view_names))
+
+    def describe(path: Path) -> Rows:
+        predictions, labels = load_data_set(path)
+        predictions, classes = fitted.select_views(predictions), fitted.classes(predictions)
+        agreement = measure_agreement(fitted, predictions, classes).numpy()
+        scores = score(fitted.confidence(predictions)).numpy()
+        shown = agreement if fitted.view_names else None
+        return reference.describe(classes.numpy(), scores, shown), labels.numpy()
+
+    ind = describe(folder / "ind.npz")
+    steps = round(365 * options.samples_per_day / plan.block)
+    years = [alarm for _ in range(options.years) for alarm in run(plan, ind, steps, rng)]
+    months = round(MONTH * options.samples_per_day / plan.block)
+    mixed = [list(run(plan, ind, months, rng, skew(ind[1], rng))) for _ in range(MIXES)]
+    shifts = sum(alarm.name == SHIFT for alarms in mixed for alarm in alarms)
+    noticed = sum(any(alarm.name == CLASS_MIX for alarm in alarms) for alarms in mixed)
+    counts = [sum(alarm.name == one for alarm in years) for one in (SHIFT, CLASS_MIX)]
+    delays = [
+        f"{path.stem} {find_delay(plan, describe(path), rng)}"
+        for path in sorted(folder.glob("*.npz"))
+        if path.stem not in ("cal", "ind")
+    ]
+    return (
+        f"{counts[0] / options.years:.2f}, {counts[1] / options.years:.2f} | "
+        f"{shifts * 365 / (MIXES * MONTH):.2f}, {noticed} of {MIXES} | {', '.join(delays)}"
+    )
+
+
+def run(
+    plan: Plan, rows: Rows, steps: int, rng: np.random.Generator, weights: np.ndarray | None = None
+) -> Iterator[Alarm]:
+    """The alarms of a stream of blocks drawn from rows."""
+    test = SequentialTest(plan)
+    cumulated = None if weights is None else weights.cumsum()
+    for _ in range(steps):
+        if cumulated is None:
+            drawn = rng.integers(len(rows[0]), size=plan.block)
+        else:
+            drawn = np.searchsorted(cumulated, rng.random(plan.block) * cumulated[-1])
+        yield from test.update(rows[0][drawn])
+
+
+def skew(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Weights of rows so that the classes have random shares."""
+    count = np.bincount(labels)
+    share = rng.dirichlet(np.full(len(count), SKEW))
+    weights: np.ndarray = (share / np.maximum(count, 1))[labels]
+    return weights
+
+
+def find_delay(plan: Plan, rows: Rows, rng: np.random.Generator) -> str:
+    """Median number of samples until a shift alarm, and how many streams had none."""
+    delays = []
+    for _ in range(STARTS):
+        alarms = run(plan, rows, MOST // plan.block, rng)
+        delays.append(next((alarm.at for alarm in alarms if alarm.name == SHIFT), MOST + 1))
+    missed = sum(delay > MOST for delay in delays)
+    return f"{np.median(delays):.0f}" + (f" ({missed} of {STARTS} missed)" if missed else "")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Limits of the sequential test, by how often it would alarm without drift.
+
+Years are simulated from calibration rows, each with another error of the reference, so that both
+names together alarm as often by chance as was asked for; the limit of shifts comes from years with
+other shares of classes too.
+"""
+
+import math
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from rightly.monitoring.sequential_test import CLASS_MIX, SHIFT, Plan, Reference, advance
+
+LEAST_BLOCK = 64  # samples; more where there would be more than 24 blocks a day
+LEAST_SHIFT = 0.2  # standard deviations of a sample: half of it is taken off every step
+REFERENCE_ERROR = 2.0  # standard errors of the reference that are taken off too
+YEARS = 50  # simulated with the classes' own shares, and as many with others
+SKEW = 0.3  # of the Dirichlet distribution of the others
+MOST_A_YEAR = 3.0  # false alarms: more tell of one lasting error, as the first did
+CLASS_PRIOR = 20.0  # samples' worth by which the mean of a true class is shrunk
+POOL, POOLED = 512, 128  # blocks of a year, and samples up to which they are drawn one by one
+LIMITS = np.geomspace(1, 60, 16)  # tried, in standard deviations of a block
+
+
+def plan_test(
+    reference: Reference,
+    samples_per_day: float,
+    false_alarms_per_year: float = 1.0,
+    *,
+    has_agreement: bool = False,
+    seed: int = 0,
+) -> Plan:
+    """Blocks of at least an hour and 64 samples; limits from simulated years.
+
+    Half of the false alarms go to each name.
+    """
+    if not (math.isfinite(samples_per_day) and samples_per_day > 0):
+        raise ValueError(f"samples_per_day must be a positive number, got {samples_per_day}")
+    if not (math.isfinite(false_alarms_per_year) and false_alarms_per_year > 0):
+        raise ValueError(
+            f"false_alarms_per_year must be a positive number, got {false_alarms_per_year}"
+        )
+    block = max(LEAST_BLOCK, math.ceil(samples_per_day / 24))
+    steps = max(1, round(365 * samples_per_day / block))
+    watched, groups = reference.watched(has_agreement), len(reference.shares)
+    known = LEAST_SHIFT / 2 + REFERENCE_ERROR / math.sqrt(reference.counts.sum())
+    allowance = np.array([*(known + reference.allowance[watched]), *[known] * groups])
+    plan = Plan(block, tuple(allowance.tolist()), len(watched), {})
+    rng = np.random.default_rng(seed)
+    alarms = count_false_alarms(reference, plan, steps, has_agreement, rng)
+    limits = {
+        name: _find_limit(counts, false_alarms_per_year / 2) for name, counts in alarms.items()
+    }
+    return Plan(block, plan.allowance, plan.shift_columns, limits)
+
+
+def count_false_alarms(
+    reference: Reference, plan: Plan, steps: int, has_agreement: bool, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """False alarms a year at each of LIMITS, by name, over simulated years of so many blocks."""
+    unit = np.where(reference.scale > 0, reference.scale, 1)
+    values = reference.rows * unit + reference.centres[reference.row_classes]
+    agreement = values[:, 2] if has_agreement else None
+    rows = reference.describe(reference.row_classes, values[:, 0], agreement)
+    size = int(reference.counts.sum())
+    rows = rows - rows.mean(0)
+    shown = slice(plan.shift_columns)
+    rows[:, shown] = _centre(rows[:, shown], reference.row_labels)
+    pools = _draw_years(rows, reference.row_labels, plan.block, size, rng)
+    allowance = np.array(plan.allowance, np.float32)
+    sums = np.zeros((len(LIMITS), len(pools), 2, rows.shape[1]), np.float32)
+    alarms = {name: np.zeros((len(LIMITS), len(pools))) for name in plan.parts()}
+    for _ in range(steps):
+        drawn = rng.integers(POOL, size=len(pools))
+        sums = advance(sums, pools[np.arange(len(pools)), drawn], plan.block, allowance)
+        for name, part in plan.parts().items():
+            is_over = sums[..., part].max((-1, -2)) > LIMITS[:, None]
+            if is_over.any():
+                alarms[name] += is_over
+                sums[..., part][is_over] = 0
+    own, other = (
+        {name: counts[:, years].clip(max=MOST_A_YEAR).mean(1) for name, counts in alarms.items()}
+        for years in (slice(YEARS), slice(YEARS, None))
+    )
+    return {SHIFT: np.maximum(own[SHIFT], other[SHIFT]), CLASS_MIX: own[CLASS_MIX]}
+
+
+def _centre(
+    rows: Float[np.ndarray, "r k"], labels: Int[np.ndarray, " r"]
+) -> Float[np.ndarray, "r k"]:
+    """Rows less the mean of their true class, which is chance where these are some of many."""
+    count = np.bincount(labels)
+    totals = np.zeros((len(count), rows.shape[1]))
+    np.add.at(totals, labels, rows)
+    centred: np.ndarray = rows - (totals / (count + CLASS_PRIOR)[:, None])[labels]
+    return centred
+
+
+def _draw_years(
+    rows: Float[np.ndarray, "r d"],
+    labels: Int[np.ndarray, " r"],
+    block: int,
+    size: int,
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "years pool d"]:
+    """Means of blocks of each year, with the error of a reference of `size` samples.
+
+    Of large blocks by the central limit theorem. In 32 bits, which are exact enough here.
+    """
+    covariance, count = np.cov(rows.T), np.bincount(labels)
+    own = count / count.sum()
+    pools = []
+    for year in range(2 * YEARS):
+        share = own if year < YEARS else rng.dirichlet(np.full(len(count), SKEW)) * (count > 0)
+        share = share / share.sum() if share.sum() > 0 else own
+        weight = (share / np.maximum(count, 1))[labels]
+        if block <= POOLED:
+            means = rows[rng.choice(len(rows), (POOL, block), p=weight)].mean(1)
+        else:
+            mean = weight @ rows
+            spread = (rows - mean).T @ ((rows - mean) * weight[:, None])
+            means = mean + _draw_normal(spread / block, POOL, rng)
+        # Each class is known as well as its samples allow.
+        variance = float((share**2 / np.maximum(own * size, 1)).sum())
+        pools.append(means + _draw_normal(covariance * variance, 1, rng))
+    return np.stack(pools).astype(np.float32)
+
+
+def _draw_normal(covariance: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    drawn: np.ndarray = rng.multivariate_normal(
+        np.zeros(len(covariance)), covariance, count, check_valid="ignore", method="eigh"
+    )
+    return drawn
+
+
+def _find_limit(counts: Float[np.ndarray, " k"], wanted: float) -> float:
+    """The least limit with at most so many alarms a year, between those tried."""
+    below = np.flatnonzero(counts <= wanted)
+    if not len(below):
+        return float(LIMITS[-1])
+    k = int(below[0])
+    if k == 0:
+        return float(LIMITS[0])
+    # Alarms fall about exponentially with the limit; none at all counts as half of one.
+    high, low = (math.log(max(counts[i], 0.5 / YEARS)) for i in (k - 1, k))
+    share = (high - math.log(wanted)) / max(high - low, 1e-9)
+    return float(LIMITS[k - 1] + min(share, 1.0) * (LIMITS[k] - LIMITS[k - 1]))
