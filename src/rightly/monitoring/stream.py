@@ -76,7 +76,9 @@ class Stream:
         confidence = self.calibrator.compute_confidence(predictions)
         confidence = bound_confidence(confidence, predictions)
         classes = self.calibrator.compute_classes(predictions)
-        if at is None:
+        if at is not None:
+            at = at if isinstance(at, int) else float(at)  # plain, because snapshots are JSON
+        else:
             at = max((int(block.at) for block in self._window.blocks), default=-1) + 1
         values = {"context_score": self._context.residuals(confidence, classes)}
         bins = (score(confidence) * BINS).floor().int()
