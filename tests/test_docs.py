@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import rightly
 from rightly import CALIBRATORS
+from rightly.demo_data import load_demo_set
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -56,6 +58,21 @@ def test_the_tutorial_runs_as_written(tmp_path):
     kept = re.search(r"ind: .* accepted, ([\d.]+)% of them wrong", said[3])
     assert kept is not None and float(kept[1]) < 3
     assert "rotation:2" in said[-1]
+
+
+def test_the_code_about_adapting_runs_as_written(tmp_path):
+    text = (DOCS / "adapting.md").read_text(encoding="utf8")
+    (code,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+    rightly.save(tmp_path / "cal.npz", *load_demo_set("cal"))
+    batch, labels = load_demo_set("gaussian_blur")
+    rightly.save(tmp_path / "batch.npz", batch)  # without labels
+    command = [sys.executable, "-c", code + "print(value, low, high, float(confidence.mean()))"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    value, low, high, mean = map(float, done.stdout.split())
+    accuracy = float((batch.classes == labels).double().mean())
+    assert low < accuracy < high and value == pytest.approx(mean)
+    assert abs(mean - accuracy) < 0.03
 
 
 @pytest.mark.slow

@@ -6,8 +6,10 @@ import typer
 
 from rightly.cli.console import OUT, print_skipped, show_steps
 from rightly.cli.inputs import (
+    Adapt,
     AllowOverlap,
     AnyClassifier,
+    Batch,
     BootstrapSeed,
     Cal,
     Intervals,
@@ -49,6 +51,8 @@ def run(
     json: Json = None,
     any_classifier: AnyClassifier = False,
     allow_overlap: AllowOverlap = False,
+    adapt: Adapt = False,
+    batch: Batch = None,
 ) -> None:
     """Fit many calibrators and compare them on test sets."""
     from rightly.reporting import compare
@@ -68,6 +72,8 @@ def run(
             progress=progress,
             any_classifier=any_classifier,
             allow_overlap=allow_overlap,
+            adapt=adapt,
+            batch=batch,
             **select_given(metrics=metrics),
         )
     print_skipped(comparison.skipped)

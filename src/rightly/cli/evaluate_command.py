@@ -8,8 +8,10 @@ import typer
 from rightly.cli.console import OUT
 from rightly.cli.inputs import (
     DATA_SET,
+    Adapt,
     AllowOverlap,
     AnyClassifier,
+    Batch,
     BootstrapSeed,
     CalibratorFile,
     Intervals,
@@ -32,6 +34,8 @@ def run(
     json: Json = None,
     any_classifier: AnyClassifier = False,
     allow_overlap: AllowOverlap = False,
+    adapt: Adapt = False,
+    batch: Batch = None,
 ) -> None:
     """Measure every metric before and after calibration."""
     from rightly.reporting import evaluate
@@ -44,6 +48,8 @@ def run(
         bootstrap=bootstrap,
         any_classifier=any_classifier,
         allow_overlap=allow_overlap,
+        adapt=adapt,
+        batch=batch,
     )
     show(OUT, render_evaluation, evaluation)
     if json:

@@ -77,6 +77,16 @@ AllowOverlap = Annotated[
     bool, typer.Option("--allow-overlap", help="Take test sets that hold calibration rows.")
 ]
 
+Adapt = Annotated[
+    bool, typer.Option("--adapt", help="Adapt to each test set first, without its labels.")
+]
+Batch = Annotated[
+    int | None,
+    typer.Option(
+        "--batch", help="Rows to adapt to at a time, in their order.", show_default="the whole set"
+    ),
+]
+
 Size = Annotated[
     int | None, typer.Option("--size", help="Side of the square image the model takes.")
 ]

@@ -83,13 +83,11 @@ def run(
         known = [] if data is None else [CalibrationData.of_predictions(data[0])]
         known += [CalibrationData.of_calibrator(as_fitted(one)) for one in fitted.values()]
         check_test_sets(known, tests, any_classifier, allow_overlap)
-        if calibrator:
-            fitted = include_uncalibrated(fitted, tests)
         axes = draw_figure(
             kind,
             FigureData(
                 tests,
-                fitted,
+                include_uncalibrated(fitted, tests) if calibrator else fitted,
                 data,
                 method=names[0] if is_fitted_here and names else "correctness_logistic",
                 metric=metric,

@@ -1,5 +1,8 @@
 """Decisions on a confidence: when to act on a prediction and when to abstain."""
 
+from rightly.decisions.accuracy_estimates import atc as atc
+from rightly.decisions.accuracy_estimates import average_confidence as average_confidence
+from rightly.decisions.accuracy_estimates import doc as doc
 from rightly.decisions.thresholds import OperatingPoint as OperatingPoint
 from rightly.decisions.thresholds import check_share as check_share
 from rightly.decisions.thresholds import exact_interval as exact_interval

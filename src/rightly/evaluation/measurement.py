@@ -4,16 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rightly.calibrators import CALIBRATORS, AnyCalibrator, Calibrator, calibrator
+from rightly.calibrators.adaptation.learning import NoContextError
+from rightly.evaluation.adapted_sets import MeasuredCalibrator, adapt_to_sets, check_batch
 from rightly.evaluation.data_sets import LabelledSet, TestSets
-from rightly.evaluation.results import (
-    SIGNIFICANT,
-    Bootstrap,
-    Key,
-    Result,
-    attach_intervals,
-    gather_notes,
-    unique,
-)
+from rightly.evaluation.replicates import Replicates
+from rightly.evaluation.results import Bootstrap, Result, gather_notes, unique
 from rightly.metrics import METRICS, Outcomes, measure_all
 from rightly.metrics import bootstrap as resampling
 from rightly.predictions import Predictions, check_labels
@@ -34,7 +29,7 @@ def resolve_metrics(metrics: str | Iterable[str] | None) -> list[str]:
 
 
 def measure(
-    calibrator: AnyCalibrator | None,
+    calibrator: MeasuredCalibrator | None,
     predictions: Predictions,
     labels: AnyArray,
     metrics: str | Sequence[str] | None = None,
@@ -45,7 +40,7 @@ def measure(
 
 
 def compute_outcomes(
-    calibrator: AnyCalibrator | None,
+    calibrator: MeasuredCalibrator | None,
     predictions: Predictions,
     labels: AnyArray,
     metrics: Sequence[str],
@@ -100,12 +95,17 @@ def compare_methods(
     bootstrap: Bootstrap | None = None,
     progress: Progress | None = None,
     others: Mapping[str, AnyCalibrator] | None = None,
+    adapt: bool = False,
+    batch: int | None = None,
 ) -> MethodComparison:
     """Fits every method on the calibration data and measures it on every test set.
 
     Methods that draw nothing at random are fitted once and count for every seed. With `bootstrap`,
     results have intervals and tests. `others` are fitted already, and measured by their names.
+    With `adapt`, each is adapted to every test set, or to batches of it; a note names those that
+    cannot be, which are left out.
     """
+    check_batch(adapt, batch)
     if seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {seeds}")
     records = unique(CALIBRATORS.find(name) for name in methods)
@@ -114,22 +114,29 @@ def compare_methods(
     sizes = {dataset: len(test) for dataset, (test, _) in tests.items()}
     replicates = None
     if bootstrap is not None:
-        replicates = _Replicates(bootstrap.resolve(names), sizes, chosen, len(names))
+        replicates = Replicates(bootstrap.resolve(names), sizes, chosen, len(names))
 
-    def measure_on_all(name: str, fitted: AnyCalibrator, seed: int) -> list[Result]:
-        results = []
-        for dataset, (test, truth) in tests.items():
-            outcomes = compute_outcomes(fitted, fitted.select_views(test), truth, chosen)
-            values = compute_values(outcomes, chosen)
-            results += [Result(name, dataset, key, value, seed) for key, value in values.items()]
-            if replicates is not None:
-                replicates.add(name, dataset, outcomes)
-        return results
-
-    total, done = sum(seeds if record.is_random else 1 for record in records), 0
     results: list[Result] = []
     calibrators: dict[str, AnyCalibrator] = {}
     fit_notes: dict[str, list[str]] = {}
+    refusals: dict[str, NoContextError] = {}
+
+    def measure_on_all(name: str, fitted: AnyCalibrator, seed: int) -> None:
+        measured = adapt_to_sets(fitted, adapt, batch)
+        for dataset, (test, truth) in tests.items():
+            try:
+                outcomes = compute_outcomes(measured, fitted.select_views(test), truth, chosen)
+            except NoContextError as error:
+                refusals[name] = error
+                return
+            values = compute_values(outcomes, chosen)
+            results.extend(Result(name, dataset, key, x, seed) for key, x in values.items())
+            if replicates is not None:
+                replicates.add(name, dataset, outcomes)
+        calibrators.setdefault(name, fitted)
+        fit_notes.setdefault(name, []).append(fitted.fit_note)
+
+    total, done = sum(seeds if record.is_random else 1 for record in records), 0
     for record in records:
         for seed in range(seeds):
             if seed and not record.is_random:
@@ -139,52 +146,17 @@ def compare_methods(
             if progress is not None:
                 progress(record.name, done, total)
             fitted = fit_method(record.name, *cal, seed=seed)
-            calibrators.setdefault(record.name, fitted)
-            fit_notes.setdefault(record.name, []).append(fitted.fit_note)
-            results += measure_on_all(record.name, fitted, seed)
+            measure_on_all(record.name, fitted, seed)
             done += 1
     for name, other in others.items():
-        calibrators[name], fit_notes[name] = other, [other.fit_note]
-        results += measure_on_all(name, other, 0)
-    if replicates is not None:
+        measure_on_all(name, other, 0)
+    if not results:
+        raise next(iter(refusals.values()))
+    if bootstrap is not None and replicates is not None:
+        replicates.reference = bootstrap.resolve(list(calibrators)).reference
         results = replicates.attach(results)
-    return MethodComparison(results, calibrators, gather_notes(fit_notes))
-
-
-class _Replicates:
-    """The metrics of every calibrator, on the same resamples of each test set."""
-
-    def __init__(
-        self,
-        bootstrap: Bootstrap,
-        sizes: Mapping[str, int],
-        metrics: Sequence[str],
-        calibrators: int,
-    ) -> None:
-        assert bootstrap.resamples is not None and bootstrap.reference is not None
-        self.metrics, self.seed, self.count = metrics, bootstrap.seed, bootstrap.resamples
-        self.reference = bootstrap.reference
-        # Metrics without a resampled form get as few resamples as can still be significant.
-        enough = resampling.min_resamples(calibrators - 1, SIGNIFICANT)
-        self.few = max(resampling.FEW, enough)
-        self.resamples = {
-            dataset: resampling.draw_resamples(n, self.count, self.seed)
-            for dataset, n in sizes.items()
-        }
-        self.values: dict[Key, list[resampling.Values]] = {}
-        self.floors: dict[tuple[str, str], resampling.NoiseFloor] = {}
-
-    def add(self, name: str, dataset: str, outcomes: Outcomes) -> None:
-        resamples = self.resamples[dataset]
-        replicated = resampling.replicate_metrics(outcomes, self.metrics, resamples, self.few)
-        for metric, values in replicated.items():
-            self.values.setdefault((name, dataset, metric), []).append(values)
-        if "ece" in self.metrics and (name, dataset) not in self.floors:
-            floor = resampling.noise_floor(outcomes.confidence, self.count, self.seed)
-            self.floors[name, dataset] = floor
-
-    def attach(self, results: Sequence[Result]) -> list[Result]:
-        return attach_intervals(results, self.values, self.floors, self.reference)
+    notes = [*gather_notes(fit_notes), *(f"Left out: {error}." for error in refusals.values())]
+    return MethodComparison(results, calibrators, notes)
 
 
 class BeforeAfter(NamedTuple):
@@ -196,7 +168,7 @@ class BeforeAfter(NamedTuple):
 
 
 def measure_before_and_after(
-    calibrator: AnyCalibrator,
+    calibrator: MeasuredCalibrator,
     dataset: str,
     predictions: Predictions,
     labels: AnyArray,
@@ -205,7 +177,7 @@ def measure_before_and_after(
 ) -> BeforeAfter:
     """The chosen metrics, or all, without and with calibration, and how they change."""
     names = resolve_metrics(metrics)
-    pair: dict[str, AnyCalibrator | None] = {"before": None, "after": calibrator}
+    pair: dict[str, MeasuredCalibrator | None] = {"before": None, "after": calibrator}
     outcomes = {
         name: compute_outcomes(one, predictions, labels, names) for name, one in pair.items()
     }
@@ -217,7 +189,7 @@ def measure_before_and_after(
     replicates = None
     if bootstrap is not None:
         pairwise = Bootstrap(bootstrap.resamples, bootstrap.seed, "before").resolve(list(pair))
-        replicates = _Replicates(pairwise, {dataset: len(predictions)}, names, len(pair))
+        replicates = Replicates(pairwise, {dataset: len(predictions)}, names, len(pair))
         for name, one in outcomes.items():
             replicates.add(name, dataset, one)
         results = replicates.attach(results)

@@ -19,25 +19,40 @@ def check_outcomes(confidence: AnyArray, correct: AnyArray) -> tuple[np.ndarray,
             f"correct must be boolean, got {a.dtype}: are the arguments swapped? "
             "Pass predictions == labels, or 0/1 numbers as correct.astype(bool)"
         )
-    if c.ndim != 1 or not c.size:
-        raise ValueError(
-            f"confidence must be a non-empty vector, one number per sample, got shape {c.shape}: "
-            "pass the predicted class's probability, e.g. probabilities.max(-1)"
-        )
+    _check_vector("confidence", c)
     if a.shape != c.shape:
         raise ValueError(
             f"correct must have shape {c.shape} like confidence, got {a.shape}: "
             "pass both for the same samples"
         )
-    c = _check_real("confidence", c)
+    return _check_range("confidence", c), a.astype(bool, copy=False)
+
+
+def check_unlabelled(name: str, confidence: AnyArray) -> Confidence:
+    """Refuse confidences that are mis-shaped or out of range; these come without labels."""
+    c = _convert_to_numpy(name, confidence)
+    _check_vector(name, c)
+    return _check_range(name, c).astype(np.float64, copy=False)
+
+
+def _check_vector(name: str, c: np.ndarray) -> None:
+    if c.ndim != 1 or not c.size:
+        raise ValueError(
+            f"{name} must be a non-empty vector, one number per sample, got shape {c.shape}: "
+            "pass the predicted class's probability, e.g. probabilities.max(-1)"
+        )
+
+
+def _check_range(name: str, c: np.ndarray) -> np.ndarray:
+    c = _check_real(name, c)
     low, high = c.min(), c.max()
     # One part in 1e9 above 1 is what adding a tie-breaking epsilon or renormalising leaves.
     if low < 0 or high > 1 + 1e-9:
         raise ValueError(
-            f"confidence must lie in [0, 1], got values from {low:g} to {high:g}: "
+            f"{name} must lie in [0, 1], got values from {low:g} to {high:g}: "
             "pass probabilities, not logits or percentages"
         )
-    return (np.minimum(c, 1.0) if high > 1 else c), a.astype(bool, copy=False)
+    return np.minimum(c, 1.0) if high > 1 else c
 
 
 def check_probabilities(

@@ -9,19 +9,20 @@ from rightly.optional import lazy_names
 
 if TYPE_CHECKING:
     from rightly.reporting.comparison import Comparison as Comparison
-    from rightly.reporting.comparison import Ranking as Ranking
     from rightly.reporting.comparison import compare as compare
-    from rightly.reporting.comparison import rank as rank
     from rightly.reporting.evaluation_table import Evaluation as Evaluation
     from rightly.reporting.evaluation_table import evaluate as evaluate
     from rightly.reporting.html_report import Report as Report
     from rightly.reporting.html_report import report as report
+    from rightly.reporting.ranking import Ranking as Ranking
+    from rightly.reporting.ranking import rank as rank
 
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "comparison": ("Comparison", "Ranking", "compare", "rank"),
+        "comparison": ("Comparison", "compare"),
         "evaluation_table": ("Evaluation", "evaluate"),
         "html_report": ("Report", "report"),
+        "ranking": ("Ranking", "rank"),
     },
 )

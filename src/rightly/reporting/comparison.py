@@ -1,19 +1,20 @@
-"""Many calibrators on the same test sets, and their ranks over several classifiers."""
+"""Many calibrators on the same test sets."""
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rightly.calibrators import AnyCalibrator
+from rightly.evaluation.adapted_sets import adapt_to_sets, check_batch
 from rightly.evaluation.data_sets import LabelledSet, TestSets, load_data_set, load_test_sets
 from rightly.evaluation.leakage import CalibrationData, check_test_sets, measure_accuracies
 from rightly.evaluation.measurement import TABLE_METRICS, Progress, compare_methods
 from rightly.evaluation.method_selection import resolve_methods
-from rightly.evaluation.results import Bootstrap, MethodRank, Result, mean_ranks, unique
+from rightly.evaluation.results import Bootstrap, Result, unique
 from rightly.metrics import METRICS
-from rightly.reporting.formatting import format_units
-from rightly.reporting.layout import Layout, lay_out_comparison, lay_out_ranking
+from rightly.reporting.formatting import describe_adapting
+from rightly.reporting.layout import Layout, lay_out_comparison
 from rightly.reporting.result_table import (
     FilePath,
     ResultTable,
@@ -43,6 +44,8 @@ class Comparison(ResultTable[Result]):
     tests: TestSets = field(default_factory=dict)
     accuracy: Mapping[str, float] = field(default_factory=dict)  # the classifier's, by test set
     notes: Sequence[str] = ()
+    adapt: bool = False  # to each test set, without its labels
+    batch: int | None = None  # the rows of a batch, or the whole test set
 
     @property
     def rows(self) -> Sequence[Result]:
@@ -64,7 +67,8 @@ class Comparison(ResultTable[Result]):
         return [row._asdict() for row in self.results]
 
     def lay_out(self) -> Layout:
-        return lay_out_comparison(self.results, self.bootstrap, self.accuracy, self.notes)
+        notes = [*describe_adapting(self.adapt, self.batch), *self.notes]
+        return lay_out_comparison(self.results, self.bootstrap, self.accuracy, notes)
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -72,6 +76,8 @@ class Comparison(ResultTable[Result]):
             "skipped": {name: list(needs) for name, needs in self.skipped.items()},
             "accuracy": dict(self.accuracy),
             "notes": list(self.notes),
+            "adapt": self.adapt,
+            "batch": self.batch,
         }
 
     @classmethod
@@ -88,7 +94,11 @@ class Comparison(ResultTable[Result]):
             accuracy = {name: float(x) for name, x in content["accuracy"].items()}
             notes = [str(note) for note in content["notes"]]
             asked = None if bootstrap is None else Bootstrap(**bootstrap)
-            loaded = cls(results, asked, skipped, accuracy=accuracy, notes=notes)
+            adapt, batch = bool(content.get("adapt", False)), content.get("batch")
+            check_batch(adapt, batch)
+            loaded = cls(
+                results, asked, skipped, accuracy=accuracy, notes=notes, adapt=adapt, batch=batch
+            )
             loaded.lay_out()  # which refuses values that are none
             return loaded
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -109,7 +119,11 @@ class Comparison(ResultTable[Result]):
                 "file does not have: draw the figure values, or compare again"
             )
         options = {"metric": self.metrics[0] if kind == "values" else "brier", **options}
-        data = FigureData(self.tests, self.calibrators, self.cal, self.results, **options)
+        measured = {
+            name: adapt_to_sets(one, self.adapt, self.batch)
+            for name, one in self.calibrators.items()
+        }
+        data = FigureData(self.tests, measured, self.cal, self.results, **options)
         return draw_figure(kind, data)
 
     def __repr__(self) -> str:
@@ -141,6 +155,8 @@ def compare(
     progress: Progress | None = None,
     any_classifier: bool = False,
     allow_overlap: bool = False,
+    adapt: bool = False,
+    batch: int | None = None,
 ) -> Comparison:
     """Fits methods on the calibration data and measures them on every test set.
 
@@ -149,93 +165,23 @@ def compare(
     own. Of a group, those methods are compared whose inputs are in all data. `metrics` are names,
     or "all". What draws at random is fitted once a seed. With a `Bootstrap`, values have intervals
     and paired tests. Test sets of another classifier, or with more than 1 % of the calibration
-    rows, are refused unless `any_classifier` or `allow_overlap`.
+    rows, are refused unless `any_classifier` or `allow_overlap`. With `adapt`, each calibrator is
+    adapted to every test set without its labels, or to each `batch` rows of it in their order; a
+    note names the methods that cannot be adapted.
     """
+    check_batch(adapt, batch)
     fitted_on, on = load_data_set(cal, argument="cal"), load_test_sets(tests)
     known = CalibrationData.of_predictions(fitted_on[0])
     check_test_sets([known], on, any_classifier, allow_overlap)
     chosen, skipped = resolve_methods(methods, fitted_on, on)
     results, calibrators, notes = compare_methods(
-        fitted_on, on, chosen, metrics, seeds, bootstrap, progress
+        fitted_on, on, chosen, metrics, seeds, bootstrap, progress, adapt=adapt, batch=batch
     )
-    resolved = None if bootstrap is None else bootstrap.resolve(chosen)
+    resolved = None
+    if bootstrap is not None:
+        reference = bootstrap.resolve(list(calibrators)).reference
+        resolved = replace(bootstrap.resolve(chosen), reference=reference)
     accuracy = measure_accuracies(on)
-    return Comparison(results, resolved, skipped, calibrators, fitted_on, on, accuracy, notes)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Ranking(ResultTable[MethodRank]):
-    """Calibrators over several classifiers, best mean rank first.
-
-    `skipped` names the calibrators that not every classifier has.
-    """
-
-    kind = "ranking"
-
-    ranks: Sequence[MethodRank]
-    classifiers: Sequence[str]
-    skipped: Sequence[str] = ()
-
-    @property
-    def rows(self) -> Sequence[MethodRank]:
-        return self.ranks
-
-    def to_records(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "calibrator": one.calibrator,
-                "mean_rank": one.mean_rank,
-                **{f"{metric}_mean": value for metric, value in one.mean.items()},
-                **{f"{metric}_spread": value for metric, value in one.spread.items()},
-                **{f"{metric}_rank": value for metric, value in one.rank.items()},
-            }
-            for one in self.ranks
-        ]
-
-    def lay_out(self) -> Layout:
-        note = (
-            f"Over {count(self.classifiers, 'classifier')}: mean over test sets ± standard "
-            "deviation over classifiers; ranks count from 1 over metrics, test sets and "
-            "classifiers, and ties share their mean. Values "
-            f"{format_units(self.ranks[0].mean)}."
-        )
-        return lay_out_ranking(self.ranks, (note,))
-
-    def describe(self) -> dict[str, Any]:
-        return {"classifiers": list(self.classifiers), "skipped": list(self.skipped)}
-
-    def plot(self, kind: str = "ranks", **options: Any) -> Any:
-        """Draws the mean ranks as bars on `ax`, or new axes, and returns them."""
-        import numpy as np
-
-        from rightly.reporting.figures.studies import Bars, draw_bars
-
-        if kind != "ranks":
-            raise ValueError(f"kind must be 'ranks' for a ranking, got {kind!r}")
-        value = np.array([one.mean_rank for one in self.ranks])
-        bars = Bars([one.calibrator for one in self.ranks], value, value, value)
-        return draw_bars(bars, label="mean rank", **options)
-
-    def __repr__(self) -> str:
-        size = f"{count(self.ranks, 'method')} over {count(self.classifiers, 'classifier')}"
-        return f"<Ranking: {size}, best {self.ranks[0].calibrator}>"
-
-
-def rank(comparisons: Mapping[str, Comparison | FilePath]) -> Ranking:
-    """Mean, spread and mean rank of the calibrators that every classifier has.
-
-    `comparisons` maps a classifier's name to its comparison, or the path of its JSON.
-    """
-    if not isinstance(comparisons, Mapping) or not comparisons:
-        raise TypeError(
-            "comparisons must map names of classifiers to comparisons or paths of their JSON, "
-            f"got {type(comparisons).__name__}"
-        )
-    loaded = {
-        name: one if isinstance(one, Comparison) else Comparison.load(one)
-        for name, one in comparisons.items()
-    }
-    ranks = mean_ranks({name: one.results for name, one in loaded.items()})
-    ranked = {one.calibrator for one in ranks}
-    methods = unique(method for one in loaded.values() for method in one.methods)
-    return Ranking(ranks, list(loaded), [name for name in methods if name not in ranked])
+    return Comparison(
+        results, resolved, skipped, calibrators, fitted_on, on, accuracy, notes, adapt, batch
+    )

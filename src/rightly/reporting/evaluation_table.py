@@ -6,11 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
+from rightly.evaluation.adapted_sets import adapt_to_sets, check_batch
 from rightly.evaluation.data_sets import TestSets, load_test_sets
 from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import BeforeAfter, measure_before_and_after
 from rightly.evaluation.results import RESAMPLES, Bootstrap, Result
-from rightly.reporting.formatting import describe_interval, format_percent, format_units
+from rightly.reporting.formatting import (
+    describe_adapting,
+    describe_interval,
+    format_percent,
+    format_units,
+)
 from rightly.reporting.layout import Layout, lay_out_evaluation
 from rightly.reporting.result_table import FilePath, ResultTable, count, describe_bootstrap
 
@@ -26,6 +32,8 @@ class Evaluation(ResultTable[Result]):
     tests: TestSets
     accuracy: Mapping[str, float]  # by test set
     bootstrap: Bootstrap | None = None
+    adapt: bool = False  # to each test set, without its labels
+    batch: int | None = None  # the rows of a batch, or the whole test set
 
     @property
     def rows(self) -> Sequence[Result]:
@@ -43,6 +51,8 @@ class Evaluation(ResultTable[Result]):
             "samples": samples,
             "accuracy": dict(self.accuracy),
             **describe_bootstrap(self.bootstrap),
+            "adapt": self.adapt,
+            "batch": self.batch,
         }
 
     def lay_out(self) -> Layout:
@@ -56,6 +66,7 @@ class Evaluation(ResultTable[Result]):
                 f"{describe_interval()} {self.bootstrap.resamples} resamples, seed "
                 f"{self.bootstrap.seed}; changes are paired, each tested alone at 5 %."
             )
+        notes += describe_adapting(self.adapt, self.batch)
         sets = {
             f"{self.calibrator.title} on {name}: {count(len(self.tests[name][0]), 'sample')}, "
             f"accuracy {format_percent(self.accuracy[name])} %": one
@@ -70,7 +81,8 @@ class Evaluation(ResultTable[Result]):
         """
         from rightly.reporting.figures.kinds import FigureData, draw_figure, include_uncalibrated
 
-        calibrators = include_uncalibrated({self.calibrator.title: self.calibrator}, self.tests)
+        measured = adapt_to_sets(self.calibrator, self.adapt, self.batch)
+        calibrators = include_uncalibrated({measured.title: measured}, self.tests)
         after = [
             row for one in self.sets.values() for row in (*one.before.values(), *one.after.values())
         ]
@@ -92,18 +104,22 @@ def evaluate(
     bootstrap: Bootstrap | None = None,
     any_classifier: bool = False,
     allow_overlap: bool = False,
+    adapt: bool = False,
+    batch: int | None = None,
 ) -> Evaluation:
     """Measures a fitted calibrator, or a saved one by its path, before and after on test sets.
 
     A data set is a path or (predictions, labels); one with shifted rows makes several test sets.
     Without `metrics`, all. With a `Bootstrap`, values have intervals and changes paired tests.
     Test sets of another classifier, or with more than 1 % of the rows that `rightly.fit` fitted
-    on, are refused unless `any_classifier` or `allow_overlap`.
+    on, are refused unless `any_classifier` or `allow_overlap`. With `adapt`, the calibrator is
+    adapted to every test set without its labels, or to each `batch` rows of it in their order.
     """
+    check_batch(adapt, batch)
     fitted = open_calibrator(calibrator)
     loaded = load_test_sets(tests, fitted.view_names)
     check_test_sets([CalibrationData.of_calibrator(fitted)], loaded, any_classifier, allow_overlap)
-    return evaluate_sets(fitted, loaded, metrics, bootstrap)
+    return evaluate_sets(fitted, loaded, metrics, bootstrap, adapt, batch)
 
 
 def evaluate_sets(
@@ -111,6 +127,8 @@ def evaluate_sets(
     tests: TestSets,
     metrics: str | Sequence[str] | None = None,
     bootstrap: Bootstrap | None = None,
+    adapt: bool = False,
+    batch: int | None = None,
 ) -> Evaluation:
     """The same for test sets that are loaded."""
     selected = {
@@ -118,13 +136,16 @@ def evaluate_sets(
         for name, (predictions, labels) in tests.items()
     }
     sets, accuracy = {}, {}
+    measured = adapt_to_sets(fitted, adapt, batch)
     for name, (predictions, labels) in selected.items():
-        sets[name] = measure_before_and_after(fitted, name, predictions, labels, metrics, bootstrap)
+        sets[name] = measure_before_and_after(
+            measured, name, predictions, labels, metrics, bootstrap
+        )
         accuracy[name] = float((fitted.classes(predictions) == labels).double().mean())
     resolved = None
     if bootstrap is not None:
         resolved = Bootstrap(bootstrap.resamples or RESAMPLES, bootstrap.seed)
-    return Evaluation(sets, fitted, selected, accuracy, resolved)
+    return Evaluation(sets, fitted, selected, accuracy, resolved, adapt, batch)
 
 
 def open_calibrator(calibrator: Any) -> FittedCalibrator:

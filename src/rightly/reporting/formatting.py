@@ -96,6 +96,14 @@ def describe_accuracy(accuracy: Mapping[str, float]) -> list[str]:
     return [f"Accuracy: {', '.join(parts)}."] if parts else []
 
 
+def describe_adapting(adapt: bool, batch: int | None) -> list[str]:
+    """To what calibrators were adapted, in one line; nothing where they were not."""
+    if not adapt:
+        return []
+    to = "each test set" if batch is None else f"each {batch} rows of a test set in their order"
+    return [f"Adapted to {to}, without labels."]
+
+
 def format_units(metrics: Iterable[str]) -> str:
     """What units the values of some metrics are shown in."""
     others = [metric for metric in unique(metrics) if METRICS[metric].unit != "%"]

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from rightly.evaluation.method_selection import MethodChoice
     from rightly.evaluation.view_cost import ViewCost
     from rightly.evaluation.view_selection import ViewRanking
-    from rightly.reporting.comparison import Comparison, Ranking
-    from rightly.reporting.evaluation_table import Evaluation
+    from rightly.reporting import Comparison, Evaluation, Ranking
 
 UNBOUND = 100_000  # wider than any table
 STYLES = {BETTER: "bold", WORSE: "italic"}

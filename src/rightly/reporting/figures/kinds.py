@@ -15,7 +15,7 @@ from rightly.reporting.figures.differences import draw_budget, draw_values, draw
 from rightly.reporting.formatting import format_percent
 
 if TYPE_CHECKING:
-    from rightly.calibrators import AnyCalibrator
+    from rightly.evaluation.adapted_sets import MeasuredCalibrator
     from rightly.evaluation.data_sets import LabelledSet, TestSets
 
 UNCALIBRATED = "uncalibrated"
@@ -28,7 +28,7 @@ class FigureData:
     """All that some figure is drawn from."""
 
     tests: "TestSets" = field(default_factory=dict)
-    calibrators: "Mapping[str, AnyCalibrator]" = field(default_factory=dict)
+    calibrators: "Mapping[str, MeasuredCalibrator]" = field(default_factory=dict)
     cal: "LabelledSet | None" = None
     results: Sequence[Result] = ()
     method: str = "correctness_logistic"  # fitted on views
@@ -77,8 +77,8 @@ def draw_figure(kind: str, data: FigureData) -> Any:
 
 
 def include_uncalibrated(
-    calibrators: "Mapping[str, AnyCalibrator]", tests: "TestSets"
-) -> "dict[str, AnyCalibrator]":
+    calibrators: "Mapping[str, MeasuredCalibrator]", tests: "TestSets"
+) -> "dict[str, MeasuredCalibrator]":
     """The calibrators, and before them the classifier's own confidence if it is not among them."""
     from rightly.evaluation.measurement import fit_uncalibrated
 

@@ -1,0 +1,45 @@
+"""Resampled values of every calibrator on the same test sets, for intervals and paired tests."""
+
+from collections.abc import Mapping, Sequence
+
+from rightly.evaluation.results import SIGNIFICANT, Bootstrap, Key, Result, attach_intervals
+from rightly.metrics import Outcomes
+from rightly.metrics import bootstrap as resampling
+
+
+class Replicates:
+    """The metrics of every calibrator, on the same resamples of each test set."""
+
+    def __init__(
+        self,
+        bootstrap: Bootstrap,
+        sizes: Mapping[str, int],
+        metrics: Sequence[str],
+        calibrators: int,
+    ) -> None:
+        assert bootstrap.resamples is not None
+        self.metrics, self.seed, self.count = metrics, bootstrap.seed, bootstrap.resamples
+        self.reference = bootstrap.reference
+        # Metrics without a resampled form get as few resamples as can still be significant.
+        enough = resampling.min_resamples(calibrators - 1, SIGNIFICANT)
+        self.few = max(resampling.FEW, enough)
+        self.resamples = {
+            dataset: resampling.draw_resamples(n, self.count, self.seed)
+            for dataset, n in sizes.items()
+        }
+        self.values: dict[Key, list[resampling.Values]] = {}
+        self.floors: dict[tuple[str, str], resampling.NoiseFloor] = {}
+
+    def add(self, name: str, dataset: str, outcomes: Outcomes) -> None:
+        resamples = self.resamples[dataset]
+        replicated = resampling.replicate_metrics(outcomes, self.metrics, resamples, self.few)
+        for metric, values in replicated.items():
+            self.values.setdefault((name, dataset, metric), []).append(values)
+        if "ece" in self.metrics and (name, dataset) not in self.floors:
+            floor = resampling.noise_floor(outcomes.confidence, self.count, self.seed)
+            self.floors[name, dataset] = floor
+
+    def attach(self, results: Sequence[Result]) -> list[Result]:
+        """The results with intervals, and tests against the reference."""
+        assert self.reference is not None
+        return attach_intervals(results, self.values, self.floors, self.reference)

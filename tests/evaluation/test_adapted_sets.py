@@ -1,0 +1,119 @@
+"""compare and evaluate with adapting: each test set is one unlabelled batch, or many."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import rightly
+from rightly.calibrators.adaptation.learning import NoContextError
+from rightly.cli import main
+from rightly.demo_data import load_demo_set
+from rightly.metrics import brier
+from rightly.reporting import Comparison, compare, evaluate
+from tests.conftest import make
+
+BATCH = 700  # of 2,500 rows: the last batch is a smaller one
+
+
+@pytest.fixture(scope="module")
+def cal():
+    return load_demo_set("cal")
+
+
+@pytest.fixture(scope="module")
+def blur():
+    return load_demo_set("gaussian_blur")
+
+
+@pytest.fixture(scope="module")
+def fitted(cal):
+    return rightly.calibrator("temperature_scaling").fit(*cal)
+
+
+def measure_brier(fitted, predictions, labels, batch):
+    parts = [predictions[i : i + batch] for i in range(0, len(predictions), batch)]
+    confidence = torch.cat([fitted.adapt(part).confidence(part) for part in parts])
+    return brier(confidence.numpy(), (predictions.classes == labels).numpy())
+
+
+@pytest.mark.filterwarnings("ignore:the context of this batch")
+@pytest.mark.parametrize("batch", [None, BATCH])
+def test_every_test_set_is_adapted_to_as_one_batch_or_many_in_row_order(cal, blur, fitted, batch):
+    expected = measure_brier(fitted, *blur, batch or len(blur[0]))
+    shown = compare(cal, {"blur": blur}, methods=["ts"], metrics="brier", adapt=True, batch=batch)
+    assert shown[0].value == pytest.approx(expected, abs=1e-12)
+    evaluation = evaluate(fitted, {"blur": blur}, metrics="brier", adapt=True, batch=batch)
+    assert evaluation.sets["blur"].after["brier"].value == pytest.approx(expected, abs=1e-12)
+    plain = compare(cal, {"blur": blur}, methods=["ts"], metrics=["brier"])
+    assert expected < plain[0].value and not plain.adapt
+    assert "Adapted" not in plain.to_markdown()
+    to = "each test set" if batch is None else "each 700 rows of a test set in their order"
+    for table in (shown, evaluation):
+        assert f"Adapted to {to}, without labels." in table.to_markdown()
+        content = json.loads(table.to_json())
+        assert (content["adapt"], content["batch"]) == (True, batch)
+
+
+def test_what_was_adapted_to_is_read_back_and_drawn(cal, blur, fitted, tmp_path):
+    shown = compare(cal, {"blur": blur}, methods=["ts"], metrics=["nll"], adapt=True, batch=BATCH)
+    shown.to_json(tmp_path / "a.json")
+    again = Comparison.load(tmp_path / "a.json")
+    assert (again.adapt, again.batch) == (True, BATCH)
+    plain = compare(cal, {"blur": blur}, methods=["ts"], metrics=["nll"])
+    for kind in ("temperature", "ks"):
+        adapted, unadapted = (
+            [line.get_ydata() for line in one.plot(kind).lines] for one in (shown, plain)
+        )
+        assert not all(map(np.array_equal, adapted, unadapted))
+
+
+def test_methods_that_cannot_be_adapted_are_left_out_with_their_reason():
+    bootstrap = rightly.Bootstrap(200)
+    methods = ["proximity", "spline", "uncalibrated"]  # the first would be the reference
+    tests = {"a": make(seed=1)}
+    shown = compare(
+        make(), tests, methods=methods, metrics=["ece"], bootstrap=bootstrap, adapt=True
+    )
+    assert shown.methods == list(shown.calibrators) == ["spline", "uncalibrated"]
+    assert shown.bootstrap == rightly.Bootstrap(200, 0, "spline")
+    (note,) = (note for note in shown.notes if note.startswith("Left out: "))
+    assert "proximity cannot be adapted: the calibration data have no shifted rows" in note
+    assert note in shown.lay_out().notes
+    with pytest.raises(NoContextError, match="proximity cannot be adapted"):
+        compare(make(), tests, methods=["proximity"], adapt=True)
+
+
+def test_evaluate_refuses_what_cannot_be_adapted():
+    fitted = rightly.calibrator("proximity").fit(*make())
+    with pytest.raises(NoContextError, match="proximity cannot be adapted"):
+        evaluate(fitted, {"a": make(seed=1)}, metrics=["ece"], adapt=True)
+
+
+def test_a_size_of_batches_needs_adapting_and_rows(fitted, sample, other):
+    for ask in (
+        lambda **options: compare(sample, {"a": other}, methods=["ts"], **options),
+        lambda **options: evaluate(fitted, {"a": other}, **options),
+    ):
+        with pytest.raises(ValueError, match="batch must come with adapt=True, got 64"):
+            ask(batch=64)
+        with pytest.raises(ValueError, match="batch must be a whole number of rows from 1, got 0"):
+            ask(adapt=True, batch=0)
+
+
+def test_both_commands_adapt(tmp_path, capsys, fitted, cal, blur):
+    rightly.save(tmp_path / "cal.npz", *cal)
+    rightly.save(tmp_path / "blur.npz", *blur)
+    fitted.save(tmp_path / "c.safetensors")
+    compared = ["compare", str(tmp_path / "cal.npz"), "--on", str(tmp_path / "blur.npz")]
+    compared += ["--methods", "ts", "--metrics", "brier"]
+    evaluated = ["evaluate", str(tmp_path / "c.safetensors"), str(tmp_path / "blur.npz")]
+    for command in (compared, evaluated):
+        asked = [*command, "--no-intervals", "--json", str(tmp_path / "out.json")]
+        assert main([*asked, "--adapt", "--batch", "700"]) == 0
+        assert "Adapted to each 700 rows of a test set" in capsys.readouterr().out
+        content = json.loads((tmp_path / "out.json").read_text())
+        assert (content["adapt"], content["batch"]) == (True, 700)
+        assert main([*asked, "--batch", "700"]) == 2
+        assert "--batch must come with --adapt" in capsys.readouterr().err
