@@ -240,6 +240,7 @@ PLAIN: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "interpolation": ("a name", lambda value: isinstance(value, str)),
     "mean": ("three numbers", _is_colour),
     "std": ("three numbers", _is_colour),
+    "orientation": ("a name", lambda value: isinstance(value, str)),
 }
 
 
