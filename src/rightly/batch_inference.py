@@ -1,9 +1,10 @@
 """Confidence for every row of stored predictions: as a CSV file, or shard by shard as Parquet.
 
 Columns of a Parquet data set of scores: `image`, `name`, `label` and `shift` as collected, then
-`predicted_class`, `confidence`, `raw_confidence`, `temperature`, and `class_name` where it is
-known. One shard of scores belongs to one of predictions and appears whole or not at all, so a run
-that was killed is resumed by the same call.
+`predicted_class`, `confidence`, `raw_confidence`, `temperature`, `context_score` where the
+calibrator can be adapted, and `class_name` where it is known. One shard of scores belongs to one
+of predictions and appears whole or not at all, so a run that was killed is resumed by the same
+call.
 """
 
 import csv
@@ -21,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from rightly.atomic_write import check_target, escape_formula, write_atomically
-from rightly.calibrators import AnyCalibrator, FittedCalibrator, load_calibrator
+from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
+from rightly.calibrators.adaptation.adapting import compute_residuals
 from rightly.collection.distributed import run_shards
 from rightly.collection.ray_cluster import Cluster
 from rightly.evaluation.leakage import CalibrationData, check_same_classifier
@@ -35,6 +37,7 @@ SCORES = {
     "confidence": np.float64,
     "raw_confidence": np.float64,
     "temperature": np.float64,
+    "context_score": np.float64,  # where the calibrator can be adapted
 }
 
 Progress = Callable[[int, int], object]  # shards scored, shards to be scored
@@ -89,18 +92,27 @@ def apply(
 
 
 def compute_scores(fitted: AnyCalibrator, predictions: Predictions) -> dict[str, np.ndarray]:
-    """A column for each of SCORES, whatever further views the predictions have."""
+    """The columns of `list_scores`, whatever further views the predictions have."""
     predictions = fitted.select_views(predictions)
-    columns = (
+    columns = [
         fitted.classes(predictions),
         fitted.confidence(predictions),
         predictions.confidence,
         fitted.temperature(predictions),
-    )
+    ]
+    names = list_scores(fitted)
+    if "context_score" in names:
+        columns.append(compute_residuals(as_fitted(fitted).calibrator, predictions))
     return {
         name: values.cpu().numpy().astype(SCORES[name])
-        for name, values in zip(SCORES, columns, strict=True)
+        for name, values in zip(names, columns, strict=True)
     }
+
+
+def list_scores(fitted: AnyCalibrator) -> list[str]:
+    """The names in SCORES of what a calibrator can tell."""
+    has_context = as_fitted(fitted).calibrator.context is not None
+    return [name for name in SCORES if has_context or name != "context_score"]
 
 
 @dataclass(frozen=True)
@@ -164,7 +176,7 @@ class ScoringJob:
         predictions = _read_shard(self.source, k)
         table = pa.parquet.read_table(self.source.shard(k), columns=list(COLLECTED))
         if predictions is None:
-            columns = {name: np.zeros(0, kind) for name, kind in SCORES.items()}
+            columns = {name: np.zeros(0, SCORES[name]) for name in list_scores(fitted)}
         else:
             columns = compute_scores(fitted, predictions)
         for name, values in columns.items():
