@@ -150,7 +150,7 @@ class CalibratedClassifier(nn.Module):
         views = list(self.views)
         if not isinstance(self.calibrator, Cascade) or torch.compiler.is_exporting():
             stacked, *features = self._classify(ViewStage(views, self.preprocessing), images)
-            outputs = self.calibration(stacked, *(features or [None]), context)
+            outputs = self.calibration(stacked, next(iter(features), None), context)
             return stacked[: images.shape[0]], outputs
         logits, *features = self._classify(ViewStage([], self.preprocessing), images)
         rows = DeferralStage(self.calibrator)(logits)
@@ -159,7 +159,7 @@ class CalibratedClassifier(nn.Module):
             stage = ViewStage(views, self.preprocessing, with_original=False)
             view_logits = self._classify(stage, images, rows)[0]
         outputs = self.calibration.calibrate_deferred(
-            logits, rows, view_logits, *(features or [None]), context
+            logits, rows, view_logits, next(iter(features), None), context
         )
         return logits, outputs
 

@@ -65,9 +65,9 @@ def compare_outputs(ours: Outputs, theirs: Outputs) -> dict[str, Any]:
     if ours.accept is not None and theirs.accept is not None:
         accept_differs = int(np.sum(ours.accept != theirs.accept))
     scores = {}
-    if ours.context_score is not None and theirs.context_score is not None:
+    c = ours.unadapted_confidence
+    if c is not None and theirs.context_score is not None:
         # Log-odds, in which confidences near 0 and 1 lie far apart: as differences of confidence.
-        c = ours.unadapted_confidence
         apart_by = np.abs(ours.context_score - theirs.context_score) * c * (1 - c)
         scores = {"context_score": float(apart_by.max())}
     return {

@@ -49,6 +49,7 @@ class StreamAdapter:
     def predict(self, images: np.ndarray) -> Outputs:
         """Outputs at the context of the images before these, which are then counted too."""
         outputs = self._model.predict(images, self.context)
+        assert outputs.context_score is not None and outputs.unadapted_confidence is not None
         block = Block.of(
             f"{self._worker}-{next(self._numbers)}",
             time.time(),

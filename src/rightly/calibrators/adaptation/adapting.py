@@ -79,10 +79,9 @@ def complete(
     answers: Calibrated, predictions: Predictions, context: Context | None, at: Tensor | None = None
 ) -> Calibrated:
     """Answers of `compute_together` as they are given: at a context, if any, and bounded."""
-    classes, confidence, temperature, probabilities = answers
     if context is not None:
-        at = context.value if at is None else at
-        _, confidence, temperature, probabilities = adjust(context, answers, at)
+        answers = adjust(context, answers, context.value if at is None else at)
+    classes, confidence, temperature, probabilities = answers
     confidence = bound_confidence(confidence, predictions)
     probabilities = settle_probabilities(probabilities, classes, predictions)
     return Calibrated(classes, confidence, temperature.double(), probabilities)
