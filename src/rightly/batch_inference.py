@@ -1,10 +1,9 @@
 """Confidence for every row of stored predictions: as a CSV file, or shard by shard as Parquet.
 
 Columns of a Parquet data set of scores: `image`, `name`, `label` and `shift` as collected, then
-`predicted_class`, `confidence`, `raw_confidence`, `temperature`, `accept` where the calibrator has
-a threshold, and `class_name` where it is known. A CSV file has the same columns, as far as they are
-known, and calls each shift by its name. One shard of scores belongs to one of predictions and
-appears whole or not at all, so a run that was killed is resumed by the same call.
+those of SCORES and `class_name`, as far as they are known. A CSV file has the same columns and calls
+each shift by its name. One shard of scores belongs to one of predictions and appears whole or not at
+all, so a run that was killed is resumed by the same call.
 """
 
 import hashlib
@@ -22,6 +21,7 @@ import numpy as np
 
 from rightly.atomic_write import check_target, write_atomically, write_csv
 from rightly.calibrators import FittedCalibrator, load_calibrator
+from rightly.calibrators.adaptation.adapting import compute_residuals
 from rightly.collection.distributed import run_shards
 from rightly.collection.ray_cluster import Cluster
 from rightly.evaluation.data_sets import name_shift
@@ -43,7 +43,8 @@ SCORES: dict[str, type] = {
     "confidence": np.float64,
     "raw_confidence": np.float64,
     "temperature": np.float64,
-    "accept": np.bool_,
+    "accept": np.bool_,  # where the calibrator has a threshold
+    "context_score": np.float64,  # where it can be adapted
 }
 
 Progress = Callable[[int, int], object]  # shards scored, shards to be scored
@@ -115,11 +116,9 @@ def _describe_rows(path: Path, rows: Predictions) -> dict[str, list[Any]]:
 
 
 def compute_scores(fitted: FittedCalibrator, predictions: Predictions) -> dict[str, np.ndarray]:
-    """A column for each of SCORES, whatever further views the predictions have.
-
-    Without a threshold there is no `accept`.
-    """
+    """The columns of `list_scores`, whatever further views the predictions have."""
     predictions = fitted.select_views(predictions)
+    names = list_scores(fitted)
     columns = {
         "predicted_class": fitted.classes(predictions),
         "confidence": fitted.confidence(predictions),
@@ -128,7 +127,16 @@ def compute_scores(fitted: FittedCalibrator, predictions: Predictions) -> dict[s
     }
     if fitted.threshold is not None:
         columns["accept"] = columns["confidence"] >= fitted.threshold
-    return {name: values.cpu().numpy().astype(SCORES[name]) for name, values in columns.items()}
+    if "context_score" in names:
+        columns["context_score"] = compute_residuals(fitted.calibrator, predictions)
+    return {name: columns[name].cpu().numpy().astype(SCORES[name]) for name in names}
+
+
+def list_scores(fitted: FittedCalibrator) -> list[str]:
+    """The names in SCORES of what a calibrator can tell."""
+    lacking = {"accept"} if fitted.threshold is None else set()
+    lacking |= {"context_score"} if fitted.calibrator.context is None else set()
+    return [name for name in SCORES if name not in lacking]
 
 
 @dataclass(frozen=True)
@@ -191,9 +199,7 @@ class ScoringJob:
         table = parquet.read_table(self.source.shard(k), columns=list(COLLECTED))
         columns: dict[str, np.ndarray] = {}
         if predictions is None:
-            kinds = {name: kind for name, kind in SCORES.items() if name != "accept"}
-            kinds |= {} if fitted.threshold is None else {"accept": np.bool_}
-            columns = {name: np.zeros(0, kind) for name, kind in kinds.items()}
+            columns = {name: np.zeros(0, SCORES[name]) for name in list_scores(fitted)}
         else:
             columns = compute_scores(fitted, predictions)
         for name, values in columns.items():

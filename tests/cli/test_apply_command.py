@@ -5,6 +5,7 @@ import csv
 import numpy as np
 
 import rightly
+from rightly.batch_inference import compute_scores
 from rightly.cli import main
 from tests.conftest import make
 
@@ -18,13 +19,27 @@ def test_it_writes_what_the_calibrator_gives(files, tmp_path):
     predictions, _ = rightly.load(files / "ind.npz")
     fitted = rightly.load_calibrator(saved)
     names = ["index", "predicted_class", "confidence", "raw_confidence", "temperature"]
-    assert list(rows[0]) == names
+    assert list(rows[0]) == [*names, "context_score"]
     columns = {key: np.array([float(row[key]) for row in rows]) for key in rows[0]}
     np.testing.assert_array_equal(columns["index"], np.arange(200))
     np.testing.assert_array_equal(columns["predicted_class"], predictions.classes)
     np.testing.assert_allclose(columns["confidence"], fitted.confidence(predictions))
     np.testing.assert_allclose(columns["raw_confidence"], predictions.confidence)
     np.testing.assert_allclose(columns["temperature"], fitted.temperature(predictions))
+    context = fitted.calibrator.context
+    shrunk = context.shrink(columns["context_score"].mean(), 200).value
+    adapted = fitted.adapt(predictions).calibrator.context
+    np.testing.assert_allclose(shrunk, float(adapted.value))
+
+
+def test_scores_of_contexts_are_those_of_the_unadapted_calibrator(files):
+    predictions, labels = rightly.load(files / "cal.npz")
+    fitted = rightly.fit("temperature_scaling", predictions, labels)
+    shown, _ = rightly.load(files / "ind.npz")
+    adapted = fitted.adapt(shown)
+    plain, moved = compute_scores(fitted, shown), compute_scores(adapted, shown)
+    np.testing.assert_array_equal(plain["context_score"], moved["context_score"])
+    assert (plain["confidence"] != moved["confidence"]).any()
 
 
 def test_class_names_are_written_where_they_are_known(tmp_path):

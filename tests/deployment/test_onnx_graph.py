@@ -32,7 +32,7 @@ def test_no_path_of_this_machine_is_in_the_file(files):
 def test_the_outputs_are_the_fields_of_the_record_in_their_order(files):
     session = onnxruntime.InferenceSession(files[".onnx"])
     names = [output.name for output in session.get_outputs()]
-    assert names == [name for name in OUTPUT_NAMES if name not in ("context_score", "in_set")]
+    assert names == [name for name in OUTPUT_NAMES if name != "in_set"]
     without_threshold = onnxruntime.InferenceSession(files["budget"]).get_outputs()
     assert [output.name for output in without_threshold] == [n for n in names if n != "accept"]
 
@@ -162,10 +162,13 @@ def test_every_calibrator_computes_the_same_in_a_graph(name):
         calibrator = fitted(name, threshold=0.5, **arguments)
     model = CalibratedClassifier(Small(), calibrator, preprocessing=PREPROCESSING)
     images = list(pictures(30, seed=8))
-    expected = model.predict(images).to_numpy()
+    at = None if model.context is None else float(model.context.limits[0]) / 2
+    expected = model.predict(images, at).to_numpy()
     inputs = {"stacked": (torch.randn(8, 4), "stack")}
     if "features" in model.calibrator.needs:
         inputs["features"] = (torch.ones(8, 8), "stack")
+    if at is not None:
+        inputs["context"] = (torch.tensor(-0.5), "")
     names = [f"outputs_{name}" for name in list_outputs(model)]
     with silence_tracer():
         graph = trace_module(StackedCalibration(model.calibration), inputs, names)
@@ -175,12 +178,17 @@ def test_every_calibrator_computes_the_same_in_a_graph(name):
         values = model.network(batch)
     taken = {value.name for value in session.get_inputs()}
     feed = {n: part.numpy() for n, part in zip(inputs, values, strict=False) if n in taken}
+    if at is not None:
+        feed["context"] = np.array(at, np.float32)
     outputs = read_outputs(dict(zip(list_outputs(model), session.run(names, feed), strict=True)))
     assert (outputs.classes == expected.classes).all()
     assert np.abs(outputs.probabilities - expected.probabilities).max() < 1e-5
     assert np.abs(outputs.confidence - expected.confidence).max() < 1e-5
     assert np.allclose(outputs.temperature, expected.temperature, rtol=1e-3)
     assert (outputs.accept == expected.accept).all()
+    if at is not None:
+        assert np.allclose(outputs.context_score, expected.context_score, atol=1e-2)
+        assert np.abs(outputs.confidence - outputs.unadapted_confidence).max() > 1e-3
 
 
 def count_numbers(calibrator):

@@ -30,7 +30,16 @@ SHAPES = {
     "probabilities": (TensorProto.FLOAT, ["n", 3]),
     "accept": (TensorProto.BOOL, ["n"]),
     "from_the_future": (TensorProto.FLOAT, ["n"]),
+    "context_score": (TensorProto.FLOAT, ["n"]),
+    "unadapted_confidence": (TensorProto.FLOAT, ["n"]),
 }
+CONTEXT = {"value": 0.0, "weights": [0.5, 0.0], "limits": [-3.0, 1.0], "noise": 2.0, "misses": []}
+
+
+def write_adaptable(path: Path, **changes) -> Path:
+    """One that takes a context: its score is the log-odds of its confidence, less 2."""
+    names = (*tuple(SHAPES)[:6], "context_score", "unadapted_confidence")
+    return write_onnx(path, names, context=CONTEXT, **changes)
 
 
 def write_onnx(
@@ -63,6 +72,22 @@ def write_onnx(
         helper.make_node("GreaterOrEqual", ["confidence", "threshold"], ["accept"]),
         helper.make_node("Identity", ["zeros"], ["from_the_future"]),
     ]
+    declared = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 3, *sides])]
+    if changes.get("context"):
+        declared.append(helper.make_tensor_value_info("context", TensorProto.FLOAT, []))
+        constants |= {"context": np.float32(0), "one": np.float32(1), "half": np.float32(0.5)}
+        nodes[6] = helper.make_node(
+            "ReduceMax", ["probabilities", "axis"], ["unadapted_confidence"], keepdims=0
+        )
+        nodes[7:7] = [
+            helper.make_node("Sub", ["one", "unadapted_confidence"], ["wrong"]),
+            helper.make_node("Div", ["unadapted_confidence", "wrong"], ["odds"]),
+            helper.make_node("Log", ["odds"], ["score"]),
+            helper.make_node("Sub", ["score", "two"], ["context_score"]),
+            helper.make_node("Mul", ["half", "context"], ["moved"]),
+            helper.make_node("Add", ["score", "moved"], ["adapted"]),
+            helper.make_node("Sigmoid", ["adapted"], ["confidence"]),
+        ]
     if not width:
         constants["kept"] = np.ones(3, bool)
         nodes.insert(2, helper.make_node("Compress", ["products", "kept"], ["logits"], axis=1))
@@ -70,7 +95,7 @@ def write_onnx(
     graph = helper.make_graph(
         nodes,
         "brightest channel",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 3, *sides])],
+        declared,
         [helper.make_tensor_value_info(output, *shapes[output]) for output in outputs],
         [numpy_helper.from_array(np.asarray(value), key) for key, value in constants.items()],
     )

@@ -2,7 +2,11 @@
 
 import asyncio
 import io
+import re
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from contextlib import asynccontextmanager, contextmanager
@@ -132,3 +136,26 @@ def make_colour(i):
 
 def make_pixels(colour=(200, 0, 0), size=(8, 8)):
     return np.full((*size, 3), colour, np.uint8)
+
+
+@contextmanager
+def serve_file(*arguments):
+    """A client of `rightly serve` in a process of its own, stopped at the end."""
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "rightly", "serve", *map(str, arguments), "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        lines = [process.stdout.readline() for _ in range(2)]
+        address = re.search(r"http://127\.0\.0\.1:\d+", lines[1])
+        assert address, (lines, process.poll() is not None and process.stderr.read())
+        with httpx.Client(base_url=address.group(), timeout=30) as client:
+            yield client
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode == 0 and errors.strip() == "stopped"
+    finally:
+        process.kill()
+        process.communicate()

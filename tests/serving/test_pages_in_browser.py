@@ -9,6 +9,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.browser import chromium, console_errors
+from tests.deployment.tiny_onnx import write_adaptable
+from tests.serving.clients import serve_file
 from tests.serving.fake_model import make_file, serving_process
 
 CLEAR, UNCLEAR = (250, 20, 20), (130, 120, 110)
@@ -152,3 +154,26 @@ def test_pages_fit_a_phone_and_follow_dark_mode(server, files, path):
         ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
         assert ground == "rgb(21, 23, 27)"
         assert console_errors(browser) == []
+
+
+def test_a_server_that_adapts_charts_its_last_images(server, files, tmp_path):
+    def points(browser, line):
+        return len((browser.find_element(By.ID, line).get_attribute("points") or "").split())
+
+    model = write_adaptable(tmp_path / "m.onnx")
+    with serve_file(model, "--adapt", 8) as client, chromium() as browser:
+        browser.get(str(client.base_url))
+        assert not seen(browser, "stream")
+        for count, picture in enumerate(("unclear.jpg", "clear.png", "unclear.jpg"), 1):
+            choose(browser, files / picture)
+            wait_for(
+                browser, lambda n=count: f"the last {n} images" in text(browser, "stream-told")
+            )
+        assert points(browser, "chart-adapted") == points(browser, "chart-unadapted") == 3
+        browser.get(str(client.base_url))  # also before the next image
+        wait_for(browser, lambda: seen(browser, "stream") and points(browser, "chart-adapted") == 3)
+        assert console_errors(browser) == []
+    with chromium() as browser:
+        browser.get(server)
+        choose(browser, files / "clear.png")
+        assert not seen(browser, "stream") and console_errors(browser) == []

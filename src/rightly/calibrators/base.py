@@ -240,10 +240,5 @@ class Calibrator(Adaptable, ABC):
 
         At another `context` than the one it is adapted to, where one is given.
         """
-        answers = self.compute_together(predictions)
-        if self.context is not None and (context is not None or self.is_adapted):
-            answers = Calibrated(*adapting.adjust(self.context, answers, predictions, context))
-        classes, confidence, temperature, probabilities = answers
-        confidence = bound_confidence(confidence, predictions)
-        probabilities = settle_probabilities(probabilities, classes, predictions)
-        return Calibrated(classes, confidence, temperature.double(), probabilities)
+        own = self.context if context is not None or self.is_adapted else None
+        return adapting.complete(self.compute_together(predictions), predictions, own, context)

@@ -33,6 +33,10 @@ def run(
     output: Annotated[
         str | None, typer.Option(help="Which of several outputs holds the logits.")
     ] = None,
+    no_context: Annotated[
+        bool,
+        typer.Option("--no-context", help="No context: for runtimes without optional inputs."),
+    ] = False,
     size: Size = None,
     resize: Resize = None,
     interpolation: Interpolation = "bilinear",
@@ -60,6 +64,7 @@ def run(
             preprocessing=preprocessing,
             size=(size, size) if size else None,
             output=output,
+            context=not no_context,
         )
     parity = metadata["parity"]
     print_line(

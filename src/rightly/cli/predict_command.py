@@ -31,6 +31,10 @@ def run(
     json: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write all of them here.")
     ] = None,
+    context: Annotated[
+        float | None,
+        typer.Option(help="Of these pictures, in place of the file's own.", show_default="own"),
+    ] = None,
     batch_size: Annotated[
         int, typer.Option("--batch-size", "-b", min=1, help="Pictures run at once.")
     ] = 32,
@@ -46,7 +50,7 @@ def run(
     with show_progress(len(files), "predicting") as advance:
         for start in range(0, len(files), batch_size):
             batch = files[start : start + batch_size]
-            added = _predict(exported, batch, unreadable)
+            added = _predict(exported, batch, unreadable, context)
             if jsonl:
                 for row in added:
                     typer.echo(jsons.dumps(row))
@@ -75,7 +79,7 @@ def list_pictures(path: Path) -> list[Path]:
 
 
 def _predict(
-    model: "ExportedModel", files: Sequence[Path], unreadable: list[str]
+    model: "ExportedModel", files: Sequence[Path], unreadable: list[str], context: float | None
 ) -> list[dict[str, Any]]:
     import numpy as np
 
@@ -92,21 +96,27 @@ def _predict(
         decoded.append((file, model.preprocessing.pixels(picture)))
     if not decoded:
         return []
-    outputs = model.predict(np.stack([pixels for _, pixels in decoded]))
-    return [_make_row(model, outputs, i, str(file)) for i, (file, _) in enumerate(decoded)]
+    outputs = model.predict(np.stack([pixels for _, pixels in decoded]), context)
+    files = [file for file, _ in decoded]
+    rows = zip(outputs.rows(), files, strict=True)
+    return [_make_row(model, row, str(file)) for row, file in rows]
 
 
-def _make_row(model: "ExportedModel", outputs: "Outputs", i: int, file: str) -> dict[str, Any]:
+def _make_row(model: "ExportedModel", outputs: "Outputs", file: str) -> dict[str, Any]:
     """The outputs for one picture, as plain values."""
-    number = int(outputs.classes[i])
+    from rightly.deployment.outputs import view_agreement
+
+    number, score = int(outputs.classes[0]), outputs.context_score
     names = model.class_names
     return {
         "file": file,
         "class": number,
         "name": None if names is None else names[number],
-        "confidence": float(outputs.confidence[i]),
-        "raw_confidence": float(outputs.raw_confidence[i]),
-        "accept": None if outputs.accept is None else bool(outputs.accept[i]),
+        "confidence": float(outputs.confidence[0]),
+        "raw_confidence": float(outputs.raw_confidence[0]),
+        "accept": None if outputs.accept is None else bool(outputs.accept[0]),
+        "context_score": None if score is None else float(score[0]),
+        "agreement": view_agreement(outputs)[0],
     }
 
 

@@ -21,6 +21,9 @@ OPTIONS = {
     "the limit timeout_s": "--timeout-s",
     "the limit queue": "--queue",
     "the queue": "--queue",
+    "adapt": "--adapt",
+    "state": "--state",
+    "log": "--log",
 }
 
 
@@ -35,6 +38,22 @@ def run(
     max_wait_ms: Annotated[float, typer.Option(help="That an image waits for others.")] = 5.0,
     timeout_s: Annotated[float, typer.Option(help="For a request.")] = 30.0,
     queue: Annotated[int, typer.Option(help="Images that may wait.")] = 256,
+    adapt: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Adapt to what the last N images show.",
+            show_default="each image alone",
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep these here, over restarts and for all workers."),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Append predictions as JSON lines, for monitor."),
+    ] = None,
     allow_origin: Annotated[
         list[str] | None,
         typer.Option(
@@ -68,7 +87,7 @@ def run(
             queue=queue,
         )
         model = open_exported(file)
-        app = make_app(model, limits, allow_origin or [])
+        app = make_app(model, limits, allow_origin or [], adapt=adapt, state=state, log=log)
     except ValueError as error:
         raise ValueError(_name_options(str(error))) from error
     with open_socket(host, port) as listening:

@@ -8,14 +8,23 @@ from typing import Any, NamedTuple, TypeVar, final
 import torch
 from torch import Tensor, nn
 
-from rightly.calibrators import AnyCalibrator, Cascade, as_fitted, load_calibrator
+from rightly.calibrators import AnyCalibrator, Calibrator, Cascade, as_fitted, load_calibrator
+from rightly.calibrators.adaptation.adapting import find_context
+from rightly.calibrators.adaptation.context import Context
+from rightly.calibrators.adaptation.learning import NoContextError
 from rightly.classifiers import Classifier, Preprocessing
 from rightly.classifiers.backends import ModuleBackend
 from rightly.deployment import hub
+from rightly.deployment.conformance import check_context
 from rightly.deployment.inputs import Views, make_batch, open_classifier, resolve_views
 from rightly.deployment.metadata import CALIBRATOR_FILE
 from rightly.deployment.outputs import Outputs
-from rightly.deployment.provenance import check_classes, check_classifier, describe_model
+from rightly.deployment.provenance import (
+    check_classes,
+    check_classifier,
+    describe_context,
+    describe_model,
+)
 from rightly.deployment.stages import CalibrationStage, ClassifierStage, DeferralStage, ViewStage
 from rightly.transforms.image_tensors import Images
 
@@ -39,7 +48,8 @@ class CalibratedClassifier(nn.Module):
     logits; a module stays in evaluation mode, with its weights channels last. Images are in
     [0, 1], before normalisation, at the size that the classifier takes. Views are those the
     calibrator was fitted with; ones that are not Rightly's own come as a mapping from name to
-    function.
+    function. Where the calibrator knows about contexts, which it learns now if it was fitted just
+    before, outputs hold a score of the context, unless `context` is False.
     """
 
     def __init__(
@@ -52,6 +62,7 @@ class CalibratedClassifier(nn.Module):
         class_names: Sequence[str] | None = None,
         output: str | int | None = None,
         device: str | torch.device = "auto",
+        context: bool = True,
     ) -> None:
         super().__init__()
         fitted = as_fitted(calibrator)
@@ -76,7 +87,9 @@ class CalibratedClassifier(nn.Module):
             # Channels last, as images come: convolutions are faster so, on CPUs as on GPUs.
             self.network.to(backend.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.calibrator.to(self.classifier.device)
-        self.calibration = CalibrationStage(fitted, self.view_names).to(self.classifier.device)
+        takes_context = context and _knows_contexts(self.calibrator)
+        stage = CalibrationStage(fitted, self.view_names, takes_context)
+        self.calibration = stage.to(self.classifier.device)
         super().train(False)
 
     @property
@@ -88,9 +101,17 @@ class CalibratedClassifier(nn.Module):
         return self.fitted.threshold
 
     @property
+    def context(self) -> Context | None:
+        """What is known about contexts; None where this model takes none."""
+        return self.calibrator.context if self.calibration.takes_context else None
+
+    @property
     def metadata(self) -> dict[str, Any]:
         """What the files of this model say about it."""
-        return describe_model(self.fitted, self.classifier, self.class_names)
+        described = describe_model(self.fitted, self.classifier, self.class_names)
+        if self.context is not None:
+            described["context"] = describe_context(self.context)
+        return described
 
     @property
     def device(self) -> torch.device:
@@ -103,33 +124,43 @@ class CalibratedClassifier(nn.Module):
         """Nothing changes: what was calibrated is the classifier in evaluation mode."""
         return self
 
-    def forward(self, images: Images) -> ScaledLogits:
-        logits, outputs = self.compute_outputs(images)
+    def forward(self, images: Images, context: Tensor | None = None) -> ScaledLogits:
+        logits, outputs = self.compute_outputs(images, context)
         scaled = logits.double() / outputs.temperature.double()[:, None]
         return ScaledLogits(scaled.float(), outputs.confidence, outputs.temperature)
 
     @torch.no_grad()
-    def predict(self, images: Any) -> Outputs:
+    def predict(self, images: Any, context: float | None = None) -> Outputs:
         """Outputs for images: float tensor in [0, 1] or bytes (n, 3, h, w), or a list.
 
-        A list, such as of Pillow's images, is resized and cut as the classifier wants it.
+        A list, such as of Pillow's images, is resized and cut as the classifier wants it. At a
+        `context`, which outputs of earlier images give, in place of the calibrator's own.
         """
         batch = make_batch(images, self.preprocessing).to(self.device)
-        return self.compute_outputs(batch)[1]
+        if context is None:
+            return self.compute_outputs(batch)[1]
+        check_context(context, self.context is not None)
+        at = torch.tensor(context, dtype=torch.float64, device=self.device)
+        return self.compute_outputs(batch, at)[1]
 
-    def compute_outputs(self, images: Images) -> tuple[Tensor, Outputs]:
+    def compute_outputs(
+        self, images: Images, context: Tensor | None = None
+    ) -> tuple[Tensor, Outputs]:
         """The classifier's own logits, and the outputs, of a checked batch."""
         views = list(self.views)
         if not isinstance(self.calibrator, Cascade) or torch.compiler.is_exporting():
             stacked, *features = self._classify(ViewStage(views, self.preprocessing), images)
-            return stacked[: images.shape[0]], self.calibration(stacked, *features)
+            outputs = self.calibration(stacked, next(iter(features), None), context)
+            return stacked[: images.shape[0]], outputs
         logits, *features = self._classify(ViewStage([], self.preprocessing), images)
         rows = DeferralStage(self.calibrator)(logits)
         view_logits = logits[:0]
         if len(rows):
             stage = ViewStage(views, self.preprocessing, with_original=False)
             view_logits = self._classify(stage, images, rows)[0]
-        outputs = self.calibration.calibrate_deferred(logits, rows, view_logits, *features)
+        outputs = self.calibration.calibrate_deferred(
+            logits, rows, view_logits, next(iter(features), None), context
+        )
         return logits, outputs
 
     def _classify(self, stage: ViewStage, images: Images, *rows: Tensor) -> tuple[Tensor, ...]:
@@ -167,3 +198,11 @@ class CalibratedClassifier(nn.Module):
     def push_to_hub(self, repo_id: str, **options: Any) -> str:
         """Uploads what `save_pretrained` writes; needs the package huggingface_hub."""
         return hub.push_folder(repo_id, self.save_pretrained, **options)
+
+
+def _knows_contexts(calibrator: Calibrator) -> bool:
+    try:
+        find_context(calibrator)
+    except NoContextError:
+        return False
+    return True

@@ -1,11 +1,12 @@
 """Whether a file's graph, and what it computes, are what the file's metadata say."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rightly.deployment.outputs import OUTPUT_NAMES, REQUIRED, Outputs
 
-INPUT = "images"
+INPUT, CONTEXT = "images", "context"
 # The kind of each output's values, and its dimensions after that of the images: c classes, m views.
 LAYOUTS = {
     "classes": ("integers", ""),
@@ -17,10 +18,12 @@ LAYOUTS = {
     "view_classes": ("integers", "m"),
     "view_confidence": ("floats", "m"),
     "context_score": ("floats", ""),
+    "unadapted_confidence": ("floats", ""),
     "in_set": ("booleans", "c"),
 }
 KINDS = {"f": "floats", "i": "integers", "b": "booleans"}
 TOLERANCE = 1e-5  # by which float32 may leave [0, 1]
+LARGEST_SCORE = 1e3  # far above any difference of bounded log-odds
 REMEDY = "export it again"
 
 # Kind of the values and size of each dimension, by name; a size that a graph leaves open is no int.
@@ -34,12 +37,26 @@ def check_graph(
     size = metadata["preprocessing"].get("size")
     if size is None:
         raise ValueError(f"{source} has no size of images in its metadata: {REMEDY}")
-    expected = {INPUT: ("floats", [None, 3, *size])}
-    if set(inputs) != set(expected) or not _fits(inputs[INPUT], expected[INPUT]):
+    expected: Tensors = {INPUT: ("floats", [None, 3, *size])}
+    if metadata.get("context") is not None:
+        expected = {**expected, CONTEXT: ("floats", [])}
+    fits = set(inputs) == set(expected)
+    if not fits or not all(_fits(inputs[name], expected[name]) for name in expected):
         raise ValueError(
             f"{source} takes {_format(inputs)}, but its metadata say {_format(expected)}: {REMEDY}"
         )
     _check_outputs(outputs, metadata, source, None)
+
+
+def check_context(context: float, takes_context: bool) -> None:
+    """Refuses a context that is no number, or for a model that takes none."""
+    if not takes_context:
+        raise ValueError(
+            "context is for models that take one, but this does not: leave it out, or export "
+            "without --no-context (context=False) a calibrator that can be adapted"
+        )
+    if isinstance(context, bool) or not math.isfinite(context):
+        raise ValueError(f"context must be a finite number, got {context!r}")
 
 
 def check_outputs(outputs: Outputs, rows: int, metadata: Mapping[str, Any], source: Any) -> None:
@@ -57,6 +74,8 @@ def check_outputs(outputs: Outputs, rows: int, metadata: Mapping[str, Any], sour
         ("confidence", 0, 1, TOLERANCE),
         ("raw_confidence", 0, 1, TOLERANCE),
         ("probabilities", 0, 1, TOLERANCE),
+        ("unadapted_confidence", 0, 1, TOLERANCE),
+        ("context_score", -LARGEST_SCORE, LARGEST_SCORE, 0.0),
     ):
         if name in values:
             least, most = values[name].min(), values[name].max()
@@ -73,6 +92,8 @@ def _check_outputs(
         "accept": metadata.get("threshold") is not None,
         "view_classes": bool(metadata["views"]),
         "view_confidence": bool(metadata["views"]),
+        "context_score": metadata.get("context") is not None,
+        "unadapted_confidence": metadata.get("context") is not None,
     }
     missing = [name for name in (*REQUIRED, *conditions) if name not in found]
     missing = [name for name in missing if conditions.get(name, True)]
@@ -83,8 +104,8 @@ def _check_outputs(
     left_over = [name for name, is_there in conditions.items() if name in found and not is_there]
     if left_over:
         raise ValueError(
-            f"{source} has the outputs {left_over}, but its metadata name no threshold or views "
-            f"that they are for: {REMEDY}"
+            f"{source} has the outputs {left_over}, but its metadata name no threshold, views or "
+            f"context that they are for: {REMEDY}"
         )
     sizes = {"c": metadata["class_count"], "m": len(metadata["views"])}
     for name in (name for name in OUTPUT_NAMES if name in found):

@@ -13,6 +13,7 @@ from rightly.atomic_write import check_target, write_atomically
 from rightly.calibrators import AnyCalibrator, as_fitted, load_calibrator
 from rightly.classifiers import Preprocessing
 from rightly.deployment.calibrated_classifier import AnyClassifier, CalibratedClassifier
+from rightly.deployment.conformance import CONTEXT, INPUT
 from rightly.deployment.metadata import ONNX_KEY, PROGRAM_FILE
 from rightly.deployment.onnx_graph import build_graph
 from rightly.deployment.onnx_tracing import find_root_cause, silence_tracer
@@ -40,12 +41,14 @@ def export_model(
     preprocessing: Preprocessing | None = None,
     size: tuple[int, int] | None = None,
     output: str | int | None = None,
+    context: bool = True,
 ) -> dict[str, Any]:
     """Writes a classifier with its calibrator, or a path of one, to a .onnx or .pt2 file.
 
     File and torch must agree on `images`: a list, or a folder of which `samples` are taken; on
     synthetic ones where there are none. `size` is that of the images, where neither the classifier
-    nor what the calibrator was fitted on says it. Returns the metadata of the file.
+    nor what the calibrator was fitted on says it. Where the calibrator can be adapted, the file
+    takes a `context`, unless that is False. Returns the metadata of the file.
     """
     name = classifier.removeprefix("onnx:") if isinstance(classifier, str) else classifier
     check_target(out, [calibrator, name])
@@ -57,7 +60,12 @@ def export_model(
     if preprocessing is None and size is not None and expected_preprocessing(fitted) is None:
         preprocessing = Preprocessing(size=size)
     model = CalibratedClassifier(
-        classifier, fitted, preprocessing=preprocessing, output=output, device="cpu"
+        classifier,
+        fitted,
+        preprocessing=preprocessing,
+        output=output,
+        device="cpu",
+        context=context,
     )
     if isinstance(images, str | os.PathLike):
         images = read_samples(Path(images), samples)
@@ -131,8 +139,14 @@ def _write_program(
         )
     with torch.no_grad(), silence_tracer():
         try:
-            dims = ({0: torch.export.Dim("n")},)
-            program = torch.export.export(_NamedOutputs(model), (example,), dynamic_shapes=dims)
+            shapes: dict[str, Any] = {INPUT: {0: torch.export.Dim("n")}}
+            scalars = {} if model.context is None else {CONTEXT: torch.tensor(-0.5)}
+            program = torch.export.export(
+                _NamedOutputs(model),
+                (example,),
+                scalars,
+                dynamic_shapes=shapes | dict.fromkeys(scalars, {}),
+            )
         except Exception as error:  # the tracer's own classes, which have no common base
             raise ValueError(
                 f"{model.classifier.name} cannot be traced: {find_root_cause(error)}"
@@ -160,5 +174,5 @@ class _NamedOutputs(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, images: Tensor) -> dict[str, Tensor]:
-        return self.model.compute_outputs(images)[1].to_dict()
+    def forward(self, images: Tensor, context: Tensor | None = None) -> dict[str, Tensor]:
+        return self.model.compute_outputs(images, context)[1].to_dict()

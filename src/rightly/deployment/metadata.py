@@ -65,6 +65,23 @@ def _is_parity(value: Any) -> bool:
     )
 
 
+def _is_context(value: Any) -> bool:
+    """What a caller needs to find the context of its images, and what it does to confidence."""
+    return (
+        _is_table(value)
+        and all(_is_number(value.get(name)) for name in ("value", "noise"))
+        and value["noise"] >= 0
+        and all(_is_range(value.get(name)) for name in ("weights", "limits"))
+        and value["limits"][0] <= value["limits"][1]
+        and isinstance(value.get("misses"), list)
+        and all(map(_is_number, value["misses"]))
+    )
+
+
+def _is_range(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
+
+
 # What the entries must be: the first have to be there, the others may be left out or null.
 REQUIRED: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "method": ("text", lambda value: isinstance(value, str)),
@@ -81,6 +98,8 @@ OPTIONAL: dict[str, tuple[str, Callable[[Any], bool]]] = {
         lambda value: _is_table(value) and all(is_text(item) for item in value.values()),
     ),
     "calibration": ("samples, accuracy and metrics before and after", _is_measurement),
+    "context": ("a table of value, weights, limits, noise and misses", _is_context),
+    "adapted": ("a table", _is_table),
     "parity": ("images, kind and confidence", _is_parity),
     "arguments": ("a table", _is_table),
     "keeps_class": ("true or false", lambda value: isinstance(value, bool)),

@@ -87,6 +87,16 @@ def expose_output(model: Any, name: str, outside: str) -> None:
     copy.name = outside
 
 
+def make_optional(model: Any, name: str, outside: str, value: float) -> None:
+    """Renames an input and gives it a value that holds unless a caller overrides it."""
+    helper = require("onnx.helper", "onnx")
+    declared = next(declared for declared in model.graph.input if declared.name == name)
+    rename_values(model, {name: outside})
+    declared.name = outside
+    kind = declared.type.tensor_type.elem_type
+    model.graph.initializer.append(helper.make_tensor(outside, kind, [], [value]))
+
+
 def connect(first: Any, second: Any, wires: Mapping[str, str]) -> Any:
     """Both models as one: outputs of the first become inputs of the second."""
     compose = require("onnx.compose", "onnx")

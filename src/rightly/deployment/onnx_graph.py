@@ -17,12 +17,14 @@ from torch import Tensor
 from rightly.calibrators import Cascade
 from rightly.classifiers.exported import SessionBackend
 from rightly.deployment.calibrated_classifier import CalibratedClassifier
+from rightly.deployment.conformance import CONTEXT, INPUT
 from rightly.deployment.onnx_compose import (
     connect,
     duplicate,
     expose_output,
     finalise,
     find_logits_output,
+    make_optional,
     prefix_dimensions,
     share_weights,
     strip_metadata,
@@ -37,7 +39,7 @@ from rightly.deployment.stages import (
 from rightly.optional import require
 from rightly.transforms.image_tensors import Images
 
-INPUT = "images"
+HEAD_CONTEXT = "head_context"
 PREFIX = "outputs_"  # until the graph is whole, for no classifier has such names
 
 
@@ -59,6 +61,8 @@ def build_graph(model: CalibratedClassifier, example: Images) -> Any:
         has_budget = isinstance(model.calibrator, Cascade) and bool(model.views)
         build = _build_deferred if has_budget else _build_stacked
         graph = build(model, example, classifier)
+    if model.context is not None:
+        make_optional(graph, HEAD_CONTEXT, CONTEXT, float(model.context.value))
     return finalise(graph, {PREFIX + name: name for name in list_outputs(model)})
 
 
@@ -81,6 +85,7 @@ def _build_stacked(
     if classifier.features is not None:
         inputs["head_features"] = (_example_features(model, rows), "stack")
         wires[classifier.features] = "head_features"
+    inputs |= _example_context(model)
     stage = trace_module(StackedCalibration(model.calibration), inputs, _name_outputs(model))
     return connect(graph, stage, wires)
 
@@ -121,6 +126,7 @@ def _build_deferred(
     if classifier.features is not None:
         inputs["head_features"] = (_example_features(model, 2), "n")
         wires[classifier.features] = "head_features"
+    inputs |= _example_context(model)
     stage = trace_module(DeferredCalibration(model.calibration), inputs, _name_outputs(model))
     return connect(graph, stage, wires)
 
@@ -139,6 +145,10 @@ def _example_logits(model: CalibratedClassifier, rows: int) -> Tensor:
 
 def _example_features(model: CalibratedClassifier, rows: int) -> Tensor:
     return torch.ones(rows, model.calibrator.feature_count or 1)
+
+
+def _example_context(model: CalibratedClassifier) -> dict[str, tuple[Tensor, str]]:
+    return {HEAD_CONTEXT: (torch.tensor(-0.5), "")} if model.context is not None else {}
 
 
 def _name_outputs(model: CalibratedClassifier) -> list[str]:

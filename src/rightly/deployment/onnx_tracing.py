@@ -17,15 +17,24 @@ OPSET = 18  # the first that has all the views
 def trace_module(
     module: nn.Module, inputs: Mapping[str, tuple[Tensor, str]], outputs: Sequence[str]
 ) -> Any:
-    """A module as an ONNX model; an input is an example and the name of its first dimension."""
+    """A module as an ONNX model; an input is an example and the name of its first dimension.
+
+    A scalar has none ("") and comes last; the module's argument has the end of its name.
+    """
     # Each name of a dimension is one size in the whole joined graph.
-    shapes = tuple({0: _make_dimension(name)} for _, name in inputs.values())
-    examples = tuple(tensor.cpu() for tensor, _ in inputs.values())
+    shapes = tuple({0: _make_dimension(name)} if name else {} for _, name in inputs.values())
+    examples = tuple(tensor.cpu() for tensor, dimension in inputs.values() if dimension)
+    scalars = {
+        name.rpartition("_")[2]: tensor.cpu()
+        for name, (tensor, dimension) in inputs.items()
+        if not dimension
+    }
     try:
         with torch.no_grad():
             program = torch.onnx.export(
                 module.cpu(),
                 examples,
+                kwargs=scalars,
                 dynamo=True,
                 verbose=False,
                 opset_version=OPSET,

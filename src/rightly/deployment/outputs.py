@@ -31,7 +31,9 @@ class Outputs:
     # Of each view; class -1 and confidence nan where a budget spared the view.
     view_classes: PerViewInt | None = None
     view_confidence: PerView | None = None
+    # What the image adds to the context of its batch, and its confidence at none.
     context_score: PerImage | None = None
+    unadapted_confidence: PerImage | None = None
     in_set: PerClassBool | None = None
 
     def __len__(self) -> int:
@@ -69,6 +71,15 @@ def read_outputs(values: Mapping[str, np.ndarray], source: object = "the model")
     """Outputs by their names; names that this version does not know are ignored."""
     check_output_names(list(values), source)
     return Outputs(**{name: _to_standard(values[name]) for name in OUTPUT_NAMES if name in values})
+
+
+def view_agreement(outputs: Outputs) -> list[float | None]:
+    """Share of each image's views that see its class; None where no view was run."""
+    if outputs.view_classes is None:
+        return [None] * len(outputs)
+    views, classes = _to_array(outputs.view_classes), _to_array(outputs.classes)
+    run, same = (views >= 0).sum(1), (views == classes[:, None]).sum(1)
+    return [float(a / b) if b else None for a, b in zip(same, run, strict=True)]
 
 
 def concatenate(parts: Sequence[Outputs]) -> Outputs:

@@ -28,13 +28,24 @@ Pixels = UInt8[np.ndarray, "n h w 3"]
 def check_parity(
     model: CalibratedClassifier, exported: ExportedModel, pixels: Pixels
 ) -> dict[str, Any]:
-    """The largest differences between a file and torch; refused where they are too large."""
+    """The largest differences between a file and torch; refused where they are too large.
+
+    At the file's own context, and where it takes one also at the lowest that it may have.
+    """
     parts = [pixels[start : start + BATCH] for start in range(0, len(pixels), BATCH)]
-    ours = concatenate(
-        [model.predict(torch.from_numpy(part).permute(0, 3, 1, 2)) for part in parts]
-    )
-    theirs = concatenate([exported.predict(part) for part in parts])
-    differences = compare_outputs(ours, theirs)
+    contexts = [None] if model.context is None else [None, float(model.context.limits[0])]
+    compared = []
+    for context in contexts:
+        ours = [model.predict(torch.from_numpy(p).permute(0, 3, 1, 2), context) for p in parts]
+        theirs = [exported.predict(part, context) for part in parts]
+        compared.append(compare_outputs(concatenate(ours), concatenate(theirs)))
+    differences = {name: max(each[name] for each in compared) for name in compared[0]}
+    score = differences.get("context_score", 0.0)
+    if score > TOLERANCE:
+        raise ValueError(
+            f"the file must compute what torch does, but on {len(pixels)} images context_score "
+            f"differs by as much as {score:.2g} of confidence: nothing was written"
+        )
     if differences["classes_differ"] or not differences["confidence"] <= TOLERANCE:
         raise ValueError(
             f"the file must compute what torch does, but on {len(pixels)} images confidence "
@@ -53,12 +64,19 @@ def compare_outputs(ours: Outputs, theirs: Outputs) -> dict[str, Any]:
     accept_differs = 0
     if ours.accept is not None and theirs.accept is not None:
         accept_differs = int(np.sum(ours.accept != theirs.accept))
+    scores = {}
+    c = ours.unadapted_confidence
+    if c is not None and theirs.context_score is not None:
+        # Log-odds, in which confidences near 0 and 1 lie far apart: as differences of confidence.
+        apart_by = np.abs(ours.context_score - theirs.context_score) * c * (1 - c)
+        scores = {"context_score": float(apart_by.max())}
     return {
         "confidence": float(np.abs(ours.confidence - theirs.confidence).max()),
         "probabilities": float(np.abs(ours.probabilities - theirs.probabilities).max()),
         "log_temperature": float(np.abs(log_temperature).max()),
         "classes_differ": int(np.sum(np.abs(apart) > TOLERANCE)),
         "accept_differs": accept_differs,
+        **scores,
     }
 
 

@@ -4,8 +4,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rightly.calibrators import FittedCalibrator
+from rightly.calibrators.adaptation.context import Context
 from rightly.classifiers import Classifier, Preprocessing
 from rightly.deployment.metadata import FORMAT, VERSION
+
+# The reference, one number a class, is in the graph.
+CONTEXT_CONSTANTS = ("value", "weights", "limits", "noise", "misses", "kind_contexts")
+CONTEXT_FORMULAS = {
+    "of_images": "context = clip(mean of context_score, limits) * n / (n + noise), n images",
+    "confidence": "s = log-odds of unadapted_confidence; "
+    "confidence = sigmoid(s + (weights[0] + weights[1] * s) * context)",
+}
+
+
+def describe_context(context: Context) -> dict[str, Any]:
+    """What a caller needs to find the context of its images, and to know what it will do."""
+    constants = {name: getattr(context, name).tolist() for name in CONTEXT_CONSTANTS}
+    return constants | {"formulas": CONTEXT_FORMULAS}
 
 
 def describe_model(
@@ -41,6 +56,7 @@ def describe_calibrator(calibrator: FittedCalibrator) -> dict[str, Any]:
         "calibration": record.get("calibration"),
         "threshold": _describe_threshold(calibrator),
         "passes": record.get("passes", 1.0 + len(calibrator.view_names)),
+        **({"adapted": record["adapted"]} if "adapted" in record else {}),
     }
 
 

@@ -10,7 +10,13 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from rightly.classifiers.preprocessing import Preprocessing
-from rightly.deployment.conformance import INPUT, check_graph, check_outputs
+from rightly.deployment.conformance import (
+    CONTEXT,
+    INPUT,
+    check_context,
+    check_graph,
+    check_outputs,
+)
 from rightly.deployment.metadata import ONNX_KEY, parse_metadata
 from rightly.deployment.outputs import OUTPUT_NAMES, Outputs, read_outputs
 from rightly.optional import require
@@ -35,12 +41,21 @@ class ExportedModel(ABC):
         self.threshold: float | None = None if threshold is None else float(threshold["value"])
 
     @abstractmethod
-    def run(self, images: Float[np.ndarray, "n 3 h w"]) -> dict[str, np.ndarray]:
-        """The file's outputs, by name, for images in [0, 1]."""
+    def run(
+        self, images: Float[np.ndarray, "n 3 h w"], context: float | None = None
+    ) -> dict[str, np.ndarray]:
+        """The file's outputs, by name, for images in [0, 1]; at its own context, or another."""
 
     @final
-    def predict(self, images: UInt8[np.ndarray, "n h w 3"]) -> Outputs:
-        """Outputs for images that `preprocessing.pixels` has resized and cut."""
+    def predict(
+        self, images: UInt8[np.ndarray, "n h w 3"], context: float | None = None
+    ) -> Outputs:
+        """Outputs for images that `preprocessing.pixels` has resized and cut.
+
+        At a `context`, see docs/deploy.md, in place of the one the calibrator was adapted to.
+        """
+        if context is not None:
+            check_context(context, self.metadata.get("context") is not None)
         if images.ndim != 4 or images.shape[3] != 3 or images.dtype != np.uint8:
             raise ValueError(
                 "images must be bytes of shape (n, h, w, 3), got "
@@ -52,7 +67,7 @@ class ExportedModel(ABC):
         if size is not None and images.shape[1:3] != size:
             raise ValueError(f"images must have the size {size}, got {images.shape[1:3]}")
         scaled = np.ascontiguousarray(images.transpose(0, 3, 1, 2)).astype(np.float32) / 255
-        outputs = read_outputs(self.run(scaled))
+        outputs = read_outputs(self.run(scaled) if context is None else self.run(scaled, context))
         check_outputs(outputs, len(images), self.metadata, "the model")
         return outputs
 
@@ -65,6 +80,7 @@ class OnnxModel(ExportedModel):
         runtime = require("onnxruntime", "onnx")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = threads
+        options.log_severity_level = 3  # errors: it warns of every input that has a default
         source = model if isinstance(model, Path) else "the graph"
         try:
             self.session = runtime.InferenceSession(
@@ -84,13 +100,21 @@ class OnnxModel(ExportedModel):
                 tensor.name: (ONNX_KINDS.get(tensor.type, tensor.type), tensor.shape)
                 for tensor in tensors
             }
-            for tensors in (self.session.get_inputs(), self.session.get_outputs())
+            for tensors in (
+                [*self.session.get_inputs(), *self.session.get_overridable_initializers()],
+                self.session.get_outputs(),
+            )
         )
         check_graph(inputs, outputs, self.metadata, source)
         self._names = [name for name in OUTPUT_NAMES if name in outputs]
 
-    def run(self, images: Float[np.ndarray, "n 3 h w"]) -> dict[str, np.ndarray]:
-        values = self.session.run(self._names, {INPUT: images})
+    def run(
+        self, images: Float[np.ndarray, "n 3 h w"], context: float | None = None
+    ) -> dict[str, np.ndarray]:
+        feed = {INPUT: images}
+        if context is not None:
+            feed[CONTEXT] = np.array(context, np.float32)
+        values = self.session.run(self._names, feed)
         return dict(zip(self._names, values, strict=True))
 
 

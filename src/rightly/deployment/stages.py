@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from rightly.calibrators import Cascade, FittedCalibrator
+from rightly.calibrators.adaptation.adapting import complete
+from rightly.calibrators.checks import bound_confidence
 from rightly.classifiers import Preprocessing
 from rightly.classifiers.backends import extract_logits, record_last_linear
 from rightly.deployment.outputs import Outputs
@@ -93,30 +95,37 @@ class DeferralStage(nn.Module):
 
 @final
 class CalibrationStage(nn.Module):
-    """From logits of images and views to outputs.
+    """From logits of images and views to outputs, at a context if one is given.
 
-    `stacked` logits have the images' rows first, then those of view by view.
+    `stacked` logits have the images' rows first, then those of view by view. Without
+    `takes_context` there is no score of the context either.
     """
 
     threshold: Tensor | None
 
-    def __init__(self, fitted: FittedCalibrator, view_names: Sequence[str]) -> None:
+    def __init__(
+        self, fitted: FittedCalibrator, view_names: Sequence[str], takes_context: bool = False
+    ) -> None:
         super().__init__()
         self.calibrator, self.view_names = fitted.calibrator, tuple(view_names)
+        self.takes_context = takes_context
+        self.is_adapted = fitted.calibrator.is_adapted  # asked now, for graphs cannot ask
         # As a tensor, so that a threshold is compared as exactly in a graph as here.
         threshold = fitted.threshold
         self.register_buffer(
             "threshold", None if threshold is None else torch.tensor(threshold, dtype=torch.float64)
         )
 
-    def forward(self, stacked: Tensor, features: Tensor | None = None) -> Outputs:
+    def forward(
+        self, stacked: Tensor, features: Tensor | None = None, context: Tensor | None = None
+    ) -> Outputs:
         """Outputs where every image has all of its views."""
         count = len(self.view_names) + 1
         batches = stacked.reshape(count, -1, stacked.shape[-1])
         if features is not None:
             features = features.reshape(count, -1, features.shape[-1])[0]
         views = batches[1:].transpose(0, 1) if self.view_names else None
-        return self._calibrate(batches[0], views, features)
+        return self._calibrate(batches[0], views, features, context)
 
     def calibrate_deferred(
         self,
@@ -124,6 +133,7 @@ class CalibrationStage(nn.Module):
         rows: Tensor,
         view_logits: Tensor,
         features: Tensor | None = None,
+        context: Tensor | None = None,
     ) -> Outputs:
         """Outputs where only some rows have views, whose logits come view by view."""
         m = len(self.view_names)
@@ -131,7 +141,7 @@ class CalibrationStage(nn.Module):
         # Rows without views get their own logits in place of them, which nobody looks at.
         views = logits[:, None].expand(-1, m, -1).index_copy(0, rows, deferred)
         has_views = torch.zeros_like(logits[:, 0]).index_fill(0, rows, 1.0) > 0
-        outputs = self._calibrate(logits, views, features)
+        outputs = self._calibrate(logits, views, features, context)
         assert outputs.view_classes is not None and outputs.view_confidence is not None
         nothing = torch.full_like(outputs.view_confidence, torch.nan)
         return replace(
@@ -140,12 +150,31 @@ class CalibrationStage(nn.Module):
             view_confidence=torch.where(has_views[:, None], outputs.view_confidence, nothing),
         )
 
-    def _calibrate(self, logits: Tensor, views: Tensor | None, features: Tensor | None) -> Outputs:
+    def _calibrate(
+        self,
+        logits: Tensor,
+        views: Tensor | None,
+        features: Tensor | None,
+        context: Tensor | None,
+    ) -> Outputs:
         logits, views = bound_masked(logits), None if views is None else bound_masked(views)
         predictions = Predictions.unchecked(
             logits, view_logits=views, features=features, view_names=self.view_names
         )
-        classes, confidence, temperature, probabilities = self.calibrator.compute(predictions)
+        unadapted = self.calibrator.compute_together(predictions)
+        own, at = self.calibrator.context, None
+        if context is not None:
+            assert own is not None
+            low, high = own.limits.clamp_max(0)[0], own.limits.clamp_min(0)[1]
+            at = context.double().clamp(low, high)
+        classes, confidence, temperature, probabilities = complete(
+            unadapted, predictions, own if at is not None or self.is_adapted else None, at
+        )
+        score = plain = None
+        if self.takes_context:
+            assert own is not None
+            plain = bound_confidence(unadapted.confidence, predictions)
+            score = own.residuals(plain, classes)
         best = None if views is None else views.softmax(-1).max(-1)
         return Outputs(
             classes=classes,
@@ -157,6 +186,8 @@ class CalibrationStage(nn.Module):
             accept=None if self.threshold is None else confidence >= self.threshold,
             view_classes=None if best is None else best.indices,
             view_confidence=None if best is None else best.values.float(),
+            context_score=None if score is None else score.float(),
+            unadapted_confidence=None if plain is None else plain.float(),
         )
 
 
@@ -168,8 +199,10 @@ class StackedCalibration(nn.Module):
         super().__init__()
         self.stage = stage
 
-    def forward(self, stacked: Tensor, features: Tensor | None = None) -> tuple[Tensor, ...]:
-        return tuple(self.stage(stacked, features).to_dict().values())
+    def forward(
+        self, stacked: Tensor, features: Tensor | None = None, context: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
+        return tuple(self.stage(stacked, features, context).to_dict().values())
 
 
 @final
@@ -181,7 +214,12 @@ class DeferredCalibration(nn.Module):
         self.stage = stage
 
     def forward(
-        self, logits: Tensor, rows: Tensor, view_logits: Tensor, features: Tensor | None = None
+        self,
+        logits: Tensor,
+        rows: Tensor,
+        view_logits: Tensor,
+        features: Tensor | None = None,
+        context: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
-        outputs = self.stage.calibrate_deferred(logits, rows, view_logits, features)
+        outputs = self.stage.calibrate_deferred(logits, rows, view_logits, features, context)
         return tuple(outputs.to_dict().values())

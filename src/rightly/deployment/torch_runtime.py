@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from rightly.deployment.conformance import INPUT, check_graph
+from rightly.deployment.conformance import CONTEXT, INPUT, check_graph
 from rightly.deployment.metadata import PROGRAM_FILE, parse_metadata
 from rightly.deployment.runtime import ExportedModel
 
@@ -33,9 +33,14 @@ class TorchProgram(ExportedModel):
         check_graph(*_describe_graph(program), self.metadata, source)
         self.module = program.module()
 
-    def run(self, images: Float[np.ndarray, "n 3 h w"]) -> dict[str, np.ndarray]:
+    def run(
+        self, images: Float[np.ndarray, "n 3 h w"], context: float | None = None
+    ) -> dict[str, np.ndarray]:
+        own = self.metadata.get("context")  # a program has no defaults: this stands for one
+        given = {} if own is None else {CONTEXT: own["value"] if context is None else context}
         with torch.no_grad():
-            outputs = self.module(torch.from_numpy(images))
+            scalars = {name: torch.tensor(float(value)) for name, value in given.items()}
+            outputs = self.module(torch.from_numpy(images), **scalars)
         return {name: value.numpy() for name, value in outputs.items()}
 
 

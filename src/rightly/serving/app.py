@@ -1,8 +1,10 @@
 """The routes of the server, and the answer to everything that goes wrong."""
 
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -17,10 +19,20 @@ from rightly.deployment.runtime import ExportedModel
 from rightly.serving.limits import Limits, RefusedRequest
 from rightly.serving.openapi_examples import ANSWER, CURL, FORM
 from rightly.serving.pages import Page, make_docs_page, make_front_page
+from rightly.serving.prediction_log import PredictionLog
 from rightly.serving.prometheus import MetricsMiddleware
-from rightly.serving.schemas import Answer, Card, ErrorAnswer, ErrorDetail, Health, encode_card
+from rightly.serving.schemas import (
+    Answer,
+    Card,
+    ErrorAnswer,
+    ErrorDetail,
+    Health,
+    StreamContext,
+    encode_card,
+)
 from rightly.serving.security_headers import SecurityHeadersMiddleware
 from rightly.serving.service import ClientGone, Service
+from rightly.serving.stream_adapter import StreamAdapter
 
 GONE = 499  # nginx's status for a client that hung up; only metrics see it
 REFUSALS = {
@@ -35,13 +47,27 @@ REFUSALS = {
 
 
 def make_app(
-    model: ExportedModel, limits: Limits | None = None, allow_origins: Sequence[str] = ()
+    model: ExportedModel,
+    limits: Limits | None = None,
+    allow_origins: Sequence[str] = (),
+    *,
+    adapt: int | None = None,
+    state: str | os.PathLike[str] | None = None,
+    log: str | os.PathLike[str] | None = None,
 ) -> FastAPI:
     """The server as an ASGI app; it starts to work when its lifespan begins.
 
-    The model makes one whole answer first: one that cannot is refused here.
+    The model makes one whole answer first: one that cannot is refused here. With `adapt` it
+    answers at the context of so many images before, which it keeps in the file `state`; `log` is
+    a file to which every prediction is appended.
     """
-    service = Service(model, limits or Limits())
+    if state is not None and adapt is None:
+        raise ValueError("state must be left out where nothing adapts: give adapt too")
+    adapter = None
+    if adapt is not None:
+        adapter = StreamAdapter(model, adapt, None if state is None else Path(state))
+    entries = None if log is None else PredictionLog(Path(log))
+    service = Service(model, limits or Limits(), adapter, entries)
     service.check_model()
 
     @asynccontextmanager
@@ -60,7 +86,9 @@ def make_app(
         lifespan=lifespan,
     )
     _add_api(app, service)
-    _add_pages(app, service.limits)
+    if adapter is not None:
+        _add_context(app, adapter)
+    _add_pages(app, service)
     _add_errors(app)
     if allow_origins:
         app.add_middleware(CORSMiddleware, allow_origins=list(allow_origins))
@@ -75,6 +103,7 @@ def _add_api(app: FastAPI, service: Service) -> None:
     @app.post(
         "/predict",
         summary="Classify images",
+        response_model_exclude_unset=True,  # what only a server that adapts answers
         responses={
             200: {"description": "One prediction for each image.", **_describe_example(ANSWER)},
             **{status: _describe_refusal(status) for status in REFUSALS},
@@ -123,8 +152,15 @@ def _add_api(app: FastAPI, service: Service) -> None:
         return Response(service.metrics.render(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-def _add_pages(app: FastAPI, limits: Limits) -> None:
-    front = make_front_page(limits)
+def _add_context(app: FastAPI, adapter: StreamAdapter) -> None:
+    @app.get("/context", summary="What does the server adapt to?", openapi_extra=CURL["context"])
+    async def context() -> StreamContext:
+        """The last images, their context, and how often the classifier is expected to be right."""
+        return StreamContext(**adapter.describe())
+
+
+def _add_pages(app: FastAPI, service: Service) -> None:
+    front = make_front_page(service.limits, service.adapter is not None)
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:

@@ -24,10 +24,13 @@ class Page:
     policy: str
 
 
-def make_front_page(limits: Limits) -> Page:
-    """Where a person drops an image and sees what to make of the answer."""
-    text = _read_packaged("page.html")
-    return _add_policy(text.replace("{{body_bytes}}", str(limits.body_bytes)))
+def make_front_page(limits: Limits, adapts: bool = False) -> Page:
+    """Where a person drops an image and sees what to make of the answer.
+
+    Where the server adapts, it also charts what it adapts to.
+    """
+    text = _read_packaged("page.html").replace("{{body_bytes}}", str(limits.body_bytes))
+    return _add_policy(text.replace("{{adapts}}", "yes" if adapts else "no"))
 
 
 def make_docs_page(schema: Mapping[str, Any], base: str) -> Page:

@@ -14,6 +14,7 @@ from prometheus_client import (
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rightly.serving.schemas import Prediction
+from rightly.serving.stream_adapter import StreamAdapter
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 IMAGES = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -58,6 +59,22 @@ class ServerMetrics:
 
     def watch_queue(self, length: Callable[[], int]) -> None:
         self.queue.set_function(lambda: float(length()))
+
+    def watch_stream(self, adapter: StreamAdapter) -> None:
+        """What the server adapts to, where it does."""
+        gauges: dict[str, tuple[str, Callable[[], float]]] = {
+            "context": ("Level of the window's scores; 0 as calibrated.", lambda: adapter.context),
+            "expected_accuracy": (
+                "Mean confidence of the window.",
+                lambda: adapter.expected_accuracy,
+            ),
+            "window_images": (
+                "Images in the window.",
+                lambda: float(adapter.window.samples),
+            ),
+        }
+        for name, (meaning, read) in gauges.items():
+            Gauge(f"rightly_{name}", meaning, registry=self.registry).set_function(read)
 
     def record_batch(self, images: int, seconds: float) -> None:
         self.batches.observe(images)

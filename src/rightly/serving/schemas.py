@@ -55,6 +55,12 @@ class Prediction(_Answer):
     views: list[ViewOpinion] = Field(
         description="The prediction on each view, if the model uses any."
     )
+    unadapted_confidence: float | None = Field(
+        None, description="Confidence without context; only where the server adapts (--adapt)."
+    )
+    context_score: float | None = Field(
+        None, description="What the image adds to the context; only where the server adapts."
+    )
 
 
 class ModelSummary(_Answer):
@@ -69,6 +75,25 @@ class Answer(_Answer):
 
     predictions: list[Prediction]
     model: ModelSummary
+
+
+class WindowPart(_Answer):
+    """Images that followed each other."""
+
+    images: int
+    confidence: float = Field(description="Mean confidence, as it was answered.")
+    unadapted_confidence: float = Field(description="Mean confidence without context.")
+
+
+class StreamContext(_Answer):
+    """What the server adapts to: the window of the last images."""
+
+    images: int = Field(description="Images in the window.")
+    window: int = Field(description="How many it holds when it is full, to the batch.")
+    context: float = Field(description="0 as calibrated, below it harder: clipped and shrunk.")
+    expected_accuracy: float | None = Field(description="Mean confidence of the window.")
+    unadapted: float | None = Field(description="Mean confidence without context.")
+    parts: list[WindowPart] = Field(description="The window from its oldest images on.")
 
 
 class ErrorDetail(_Answer):
@@ -108,9 +133,12 @@ class Card(BaseModel):
     )
 
 
-def make_prediction(outputs: Outputs, file: str | None, model: ExportedModel) -> Prediction:
-    """The prediction in outputs of one row."""
+def make_prediction(
+    outputs: Outputs, file: str | None, model: ExportedModel, adapts: bool = False
+) -> Prediction:
+    """The prediction in outputs of one row; with both confidences where the server adapts."""
     best = int(outputs.classes[0])
+    both = ("unadapted_confidence", "context_score") if adapts else ()
     return Prediction(
         file=file,
         class_=best,
@@ -121,6 +149,7 @@ def make_prediction(outputs: Outputs, file: str | None, model: ExportedModel) ->
         accept=None if outputs.accept is None else bool(outputs.accept[0]),
         top=_rank_classes(np.asarray(outputs.probabilities[0]), best, model),
         views=_make_views(outputs, model),
+        **{name: float(getattr(outputs, name)[0]) for name in both},
     )
 
 

@@ -15,8 +15,10 @@ from rightly.deployment.runtime import ExportedModel
 from rightly.serving.batching import Batcher, Pixels
 from rightly.serving.image_uploads import decode_upload
 from rightly.serving.limits import Limits, RefusedRequest
+from rightly.serving.prediction_log import PredictionLog
 from rightly.serving.prometheus import ServerMetrics
 from rightly.serving.schemas import Answer, make_prediction, summarise_model
+from rightly.serving.stream_adapter import StreamAdapter
 from rightly.serving.uploads import MemoryBudget, Upload, read_uploads
 
 DECODERS = min(4, os.cpu_count() or 1)  # each may hold an image of `limits.pixels` in memory
@@ -31,10 +33,19 @@ class ClientGone(Exception):  # noqa: N818 (named for what it tells)
 class Service:
     """A model with everything that stands between it and a request."""
 
-    def __init__(self, model: ExportedModel, limits: Limits) -> None:
-        self.model, self.limits = model, limits
+    def __init__(
+        self,
+        model: ExportedModel,
+        limits: Limits,
+        adapter: StreamAdapter | None = None,
+        log: PredictionLog | None = None,
+    ) -> None:
+        self.model, self.limits, self.adapter, self.log = model, limits, adapter, log
         self.metrics = ServerMetrics()
-        self.batcher = Batcher(model.predict, limits, self.metrics.record_batch)
+        predict = model.predict if adapter is None else adapter.predict
+        self.batcher = Batcher(predict, limits, self.metrics.record_batch)
+        if adapter is not None:
+            self.metrics.watch_stream(adapter)
         self.metrics.watch_queue(lambda: self.batcher.waiting)
         self._memory = MemoryBudget(limits)
         self._decoders = ThreadPoolExecutor(DECODERS, thread_name_prefix="decoding")
@@ -68,6 +79,10 @@ class Service:
     def stop(self) -> None:
         self.batcher.stop()
         self._decoders.shutdown(cancel_futures=True)
+        if self.adapter is not None:
+            self.adapter.save()
+        if self.log is not None:
+            self.log.close()
 
     async def answer(self, request: Request) -> Answer:
         """Predictions for the images of a request, within the time for it."""
@@ -98,14 +113,17 @@ class Service:
 
     async def _predict(self, uploads: Sequence[Upload], images: Sequence[Pixels]) -> Answer:
         jobs = [asyncio.wrap_future(future) for future in self.batcher.submit(images)]
-        answer = self._make_answer(uploads, await _gather_or_refuse(jobs))
+        rows = await _gather_or_refuse(jobs)
+        answer = self._make_answer(uploads, rows)
+        if self.log is not None:
+            self.log.record(rows)
         for prediction in answer.predictions:
             self.metrics.record_prediction(prediction)
         return answer
 
     def _make_answer(self, uploads: Sequence[Upload], rows: Sequence[Outputs]) -> Answer:
         predictions = [
-            make_prediction(row, upload.name, self.model)
+            make_prediction(row, upload.name, self.model, self.adapter is not None)
             for row, upload in zip(rows, uploads, strict=True)
         ]
         return Answer(predictions=predictions, model=summarise_model(self.model))

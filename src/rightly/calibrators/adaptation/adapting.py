@@ -9,14 +9,15 @@ from torch import Tensor
 
 from rightly.calibrators.adaptation.context import BatchContext, Context, ExpectedAccuracy
 from rightly.calibrators.adaptation.learning import NoContextError, learn_context
-from rightly.calibrators.checks import bound_confidence
+from rightly.calibrators.answers import Calibrated
+from rightly.calibrators.checks import bound_confidence, settle_probabilities
 from rightly.calibrators.solvers.confidence_inverse import inverse_temperature_for
 from rightly.calibrators.solvers.temperature import scaled_softmax
 from rightly.predictions import Predictions
-from rightly.tensor_shapes import Labels, Logits, PerSample
+from rightly.tensor_shapes import PerSample
 
 if TYPE_CHECKING:
-    from rightly.calibrators.base import Calibrated, Calibrator
+    from rightly.calibrators.base import Calibrator
 
 
 def find_context(calibrator: "Calibrator") -> Context:
@@ -68,21 +69,37 @@ def expected_accuracy(
     return context.expected_accuracy(confidence, batch, level)
 
 
-def adjust(
-    context: Context, answers: "Calibrated", predictions: Predictions, at: Tensor | None
-) -> "tuple[Labels, PerSample, PerSample, Logits]":
+def compute_residuals(calibrator: "Calibrator", predictions: Predictions) -> PerSample:
+    """What each sample adds to the context of its batch, which the mean of all is."""
+    context, _, confidence = _look_at(calibrator, predictions)
+    with torch.no_grad():
+        return context.residuals(confidence, calibrator.compute_classes(predictions))
+
+
+def complete(
+    answers: Calibrated, predictions: Predictions, context: Context | None, at: Tensor | None = None
+) -> Calibrated:
+    """Answers of `compute_together` as they are given: at a context, if any, and bounded."""
+    if context is not None:
+        answers = adjust(context, answers, context.value if at is None else at)
+    classes, confidence, temperature, probabilities = answers
+    confidence = bound_confidence(confidence, predictions)
+    probabilities = settle_probabilities(probabilities, classes, predictions)
+    return Calibrated(classes, confidence, temperature.double(), probabilities)
+
+
+def adjust(context: Context, answers: Calibrated, at: Tensor) -> Calibrated:
     """All answers at a context; at 0 what came, bit for bit.
 
     Probabilities are tempered until the predicted class has the adapted confidence.
     """
     classes, confidence, temperature, probabilities = answers
-    at = context.value if at is None else at
     adapted = context.adjust(confidence, at)
     log_p = probabilities.clamp_min(torch.finfo(probabilities.dtype).tiny).log()
     inverse = inverse_temperature_for(log_p, adapted)
     tempered = scaled_softmax(log_p, inverse)
     is_unadapted = at == 0
-    return (
+    return Calibrated(
         classes,
         adapted,
         torch.where(is_unadapted, temperature, temperature / inverse),

@@ -1,0 +1,136 @@
+"""Adapting to what is served: the window of the last images, and the context that it shows.
+
+The window is kept in a file, if there is one, that several workers may share: each adds its own
+blocks and takes those of the others, so that all come to the same window, also after restarts.
+"""
+
+import hashlib
+import itertools
+import logging
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rightly.atomic_write import check_target, write_atomically
+from rightly.decisions.context_window import Block, ContextWindow, shrink_context
+from rightly.deployment.outputs import Outputs
+from rightly.deployment.runtime import ExportedModel
+from rightly.predictions.bounded_json import encode_json, is_count
+
+SAVE_EVERY_S = 1.0  # a worker that is killed loses what it saw since
+POINTS = 32  # of the chart
+
+log = logging.getLogger(__name__)
+
+
+class StreamAdapter:
+    """A model at the context of the last images that it was shown."""
+
+    def __init__(self, model: ExportedModel, size: int, state: Path | None = None) -> None:
+        constants = model.metadata.get("context")
+        if constants is None:
+            raise ValueError(
+                "adapt must be left out for a model without context: export it again, without "
+                "--no-context, from a calibrator that can be adapted"
+            )
+        if not is_count(size, 1):
+            raise ValueError(f"adapt must be a number of images from 1 on, got {size}")
+        self._model, self._constants = model, constants
+        self._worker, self._numbers = uuid.uuid4().hex[:12], itertools.count()
+        self._state, self._saved_at = state, time.monotonic()
+        self.window = ContextWindow(size, identify_model(model))
+        if state is not None:
+            check_target(state)
+            self.window = self._add_stored()
+
+    def predict(self, images: np.ndarray) -> Outputs:
+        """Outputs at the context of the images before these, which are then counted too."""
+        outputs = self._model.predict(images, self.context)
+        assert outputs.context_score is not None and outputs.unadapted_confidence is not None
+        block = Block.of(
+            f"{self._worker}-{next(self._numbers)}",
+            time.time(),
+            outputs.classes,
+            context_score=outputs.context_score,
+            confidence=outputs.confidence,
+            unadapted_confidence=outputs.unadapted_confidence,
+        )
+        self.window = self.window.add(block)
+        if time.monotonic() - self._saved_at >= SAVE_EVERY_S:
+            self.save()
+        return outputs
+
+    @property
+    def context(self) -> float:
+        window = self.window
+        return shrink_context(window.mean("context_score"), window.samples, self._constants)
+
+    @property
+    def expected_accuracy(self) -> float:
+        """Mean confidence of the window, as it was answered; nan where it is empty."""
+        return self.window.mean("confidence")
+
+    def save(self) -> None:
+        """Writes the window, with what other workers wrote; a failure is logged, and no more."""
+        if self._state is None:
+            return
+        self._saved_at = time.monotonic()
+        try:
+            self.window = window = self._add_stored()
+            write_atomically(
+                self._state, lambda part: part.write_text(window.to_json(), encoding="utf-8")
+            )
+        except (OSError, ValueError) as error:
+            log.warning("the state was not saved: %s", error)
+
+    def describe(self) -> dict[str, Any]:
+        """The window in numbers: as a whole, and part by part from its oldest images on."""
+        window = self.window
+        count = min(POINTS, len(window.blocks))
+        edges = [len(window.blocks) * k // count for k in range(count + 1)] if count else [0]
+        parts = [
+            ContextWindow(window.size, blocks=window.blocks[a:b])
+            for a, b in itertools.pairwise(edges)
+        ]
+        names = ("confidence", "unadapted_confidence")
+        return {
+            "images": window.samples,
+            "window": window.size,
+            "context": self.context,
+            "expected_accuracy": window.mean("confidence") if count else None,
+            "unadapted": window.mean("unadapted_confidence") if count else None,
+            "parts": [
+                {"images": part.samples, **{name: part.mean(name) for name in names}}
+                for part in parts
+            ],
+        }
+
+    def _add_stored(self) -> ContextWindow:
+        """The window with the blocks in the file that it lacks."""
+        assert self._state is not None
+        try:
+            stored = ContextWindow.from_json(self._state.read_bytes())
+        except FileNotFoundError:
+            return self.window
+        except ValueError as error:
+            raise ValueError(
+                f"state must be a file that serve wrote, but {self._state} is not: {error}"
+            ) from error
+        if stored.source != self.window.source:
+            raise ValueError(
+                f"state must be of the model that is served, but {self._state} is of another: "
+                "give another file"
+            )
+        known = {block.id for block in self.window.blocks}
+        return self.window.add(*(block for block in stored.blocks if block.id not in known))
+
+
+def identify_model(model: ExportedModel) -> str:
+    """Equal for files whose scores of the context mean the same."""
+    names = ("method", "arguments", "classifier", "class_count", "views")
+    constants = {k: v for k, v in model.metadata["context"].items() if k != "value"}
+    parts = [constants, *(model.metadata.get(name) for name in names)]
+    return hashlib.sha256(encode_json(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,117 @@
+"""Serving at the context of the last images: over real files, sockets and restarts."""
+
+import json
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from rightly.decisions.context_window import ContextWindow, shrink_context
+from rightly.deployment import open_exported
+from rightly.serving import Limits, make_app
+from rightly.serving.stream_adapter import StreamAdapter
+from tests.deployment.tiny_onnx import CONTEXT, write_adaptable, write_onnx
+from tests.serving.clients import serve_file
+from tests.serving.fake_model import make_file
+
+PALE = (120, 110, 100)  # nearly grey: confidence is low, as under a shift
+
+
+@pytest.fixture
+def file(tmp_path):
+    return write_adaptable(tmp_path / "m.onnx")
+
+
+def ask(client, colour=PALE):
+    response = client.post("/predict", files={"image": ("x.png", make_file(colour), "image/png")})
+    assert response.status_code == 200, response.text
+    return response.json()["predictions"][0]
+
+
+def test_the_command_adapts_over_restarts_and_logs(file, tmp_path):
+    options = (file, "--adapt", 4, "--state", tmp_path / "s.json", "--log", tmp_path / "log.jsonl")
+    with serve_file(*options) as client:
+        answers = [ask(client) for _ in range(3)]
+        before = client.get("/context").json()
+        metrics = client.get("/metrics").text
+    first, second, _ = answers
+    assert first["confidence"] == first["unadapted_confidence"]
+    context = shrink_context(first["context_score"], 1, CONTEXT)
+    assert context < -0.1
+    pixels = np.full((1, 8, 8, 3), PALE, np.uint8)
+    expected = open_exported(file).predict(pixels, context)
+    assert second["confidence"] == pytest.approx(float(expected.confidence[0]), abs=1e-6)
+    assert second["confidence"] < second["unadapted_confidence"] == first["confidence"]
+    assert before["images"] == 3 and before["window"] == 4 and len(before["parts"]) == 3
+    assert before["expected_accuracy"] == pytest.approx(np.mean([a["confidence"] for a in answers]))
+    assert f"rightly_context {before['context']}" in metrics
+    assert f"rightly_expected_accuracy {before['expected_accuracy']}" in metrics
+    assert "rightly_window_images 3.0" in metrics
+
+    with serve_file(*options) as client:
+        assert client.get("/context").json() == before
+        ask(client)
+        assert ask(client, (250, 0, 0))["confidence"] > 0.9
+        assert client.get("/context").json()["images"] == 4
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [line["class"] for line in lines] == [0] * 5
+    assert [line["confidence"] for line in lines[:3]] == [a["confidence"] for a in answers]
+    assert lines[0]["context_score"] == first["context_score"]
+    assert lines[0]["agreement"] is None and lines[0]["time"] <= lines[4]["time"]
+
+
+def test_workers_that_share_a_file_come_to_the_same_window(file, tmp_path):
+    model, state = open_exported(file), tmp_path / "s.json"
+    workers = [StreamAdapter(model, 100, state) for _ in range(3)]
+    images = np.random.default_rng(0).integers(0, 256, (12, 8, 8, 3), dtype=np.uint8)
+    for i in range(12):
+        workers[i % 3].predict(images[i : i + 1])
+    for worker in (*workers, *workers[:2]):
+        worker.save()
+    texts = {worker.window.to_json() for worker in workers} | {state.read_text()}
+    assert len(texts) == 1 and workers[0].window.samples == 12
+    assert workers[0].context == workers[1].context == StreamAdapter(model, 100, state).context
+    assert workers[0].window.mean("context_score") == pytest.approx(
+        float(model.predict(images).context_score.mean()), abs=1e-5
+    )
+
+
+def test_nothing_adapts_unless_asked(file):
+    with TestClient(make_app(open_exported(file), Limits())) as client:
+        first, second = ask(client), ask(client)
+        assert client.get("/context").status_code == 404
+        assert "rightly_context" not in client.get("/metrics").text
+        assert 'data-adapts="no"' in client.get("/").text
+    assert first == second and "unadapted_confidence" not in first and first["name"] == "red"
+
+
+def test_the_page_charts_what_the_server_adapts_to(file):
+    with TestClient(make_app(open_exported(file), Limits(), adapt=8)) as client:
+        page, schema = client.get("/"), client.get("/openapi.json").json()
+    assert 'data-adapts="yes"' in page.text and "<svg" in page.text
+    assert "unsafe" not in page.headers["content-security-policy"]
+    assert "/context" in schema["paths"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"adapt": 0}, "adapt must be a number of images from 1 on, got 0"),
+        ({"state": "s.json"}, "state must be left out where nothing adapts"),
+        ({"adapt": 8, "state": "broken"}, "state must be a file that serve wrote"),
+        ({"adapt": 8, "state": "other"}, "state must be of the model that is served"),
+        ({"adapt": 8, "state": "no/s.json"}, "does not exist"),
+        ({"log": "no/log.jsonl"}, "log must be a file that can be written"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_it_serves(file, tmp_path, options, message):
+    (tmp_path / "broken").write_text("{}")
+    (tmp_path / "other").write_text(ContextWindow(8, "tea").to_json())
+    paths = {k: tmp_path / v if isinstance(v, str) else v for k, v in options.items()}
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        make_app(open_exported(file), Limits(), **paths)
+
+
+def test_a_model_without_context_cannot_adapt(tmp_path):
+    with pytest.raises(ValueError, match="adapt must be left out for a model without context"):
+        make_app(open_exported(write_onnx(tmp_path / "plain.onnx")), Limits(), adapt=8)
