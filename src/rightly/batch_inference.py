@@ -1,9 +1,8 @@
 """Confidence for every row of stored predictions: as a CSV file, or shard by shard as Parquet.
 
-Columns of a Parquet data set of scores: `image`, `name`, `label` and `shift` as collected, then
-those of SCORES and `class_name`, as far as they are known. A CSV file has the same columns and calls
-each shift by its name. One shard of scores belongs to one of predictions and appears whole or not at
-all, so a run that was killed is resumed by the same call.
+Columns of a Parquet data set of scores: `image`, `name`, `label` and `shift` as collected, those of
+SCORES, and `class_name`, as far as they are known; a CSV file calls each shift by its name. A shard
+of scores appears whole or not at all, so a run that was killed is resumed by the same call.
 """
 
 import hashlib
