@@ -133,7 +133,7 @@ class TestEveryCalibrator:
         assert torch.equal(loaded.probabilities(other[0]), fitted.probabilities(other[0]))
         with safe_open(path, "pt") as file:
             header = file.metadata()
-        assert header["version"] == "3" and header["method"] == f'"{name}"'
+        assert header["version"] == "4" and header["method"] == f'"{name}"'
         assert header["class_count"] == "10"
 
     def test_other_classes_are_refused(self, fitted):
@@ -191,7 +191,11 @@ class TestEveryCalibrator:
             ]
         )
         again = rightly.calibrator(name).fit(both, torch.cat([labels, wrong]))
-        same = [torch.equal(x, again.stored()[key]) for key, x in fitted.stored().items()]
+        same = [
+            torch.equal(x, again.stored()[key])
+            for key, x in fitted.stored().items()
+            if not key.startswith("context.")  # which is learned from shifted rows too
+        ]
         assert not all(same) if again.uses_shifted_rows else all(same)
 
     def test_rows_that_are_all_shifted_are_refused(self, fresh, sample):

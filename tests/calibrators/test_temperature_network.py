@@ -74,15 +74,22 @@ def test_a_fit_that_ends_in_one_temperature_says_so(name, tmp_path):
     count = sum(notes)
     assert count > 0
     compared = rightly.compare(
-        (predictions, labels), {"a": (predictions, labels)}, methods=["ts", name], seeds=6
+        (predictions, labels),
+        {"a": (predictions, labels)},
+        methods=["ts", name],
+        seeds=6,
+        allow_overlap=True,
     )
     assert list(compared.notes) == [f"One temperature for all samples: {name} ({count} of 6 fits)."]
 
 
 def test_a_cascade_says_which_of_its_parts_has_one_temperature():
     predictions, labels = make_useless()
-    alone = rightly.calibrator("ca_views", seed=1).fit(predictions, labels)
-    fitted = rightly.calibrator("ca_views", seed=1, budget=1.5).fit(predictions, labels)
+    for seed in range(6):
+        alone = rightly.calibrator("ca_views", seed=seed).fit(predictions, labels)
+        if alone.fit_note:
+            break
+    fitted = rightly.calibrator("ca_views", seed=seed, budget=1.5).fit(predictions, labels)
     assert alone.fit_note and fitted.fit_note == f"ca_views has {alone.fit_note}"
 
 

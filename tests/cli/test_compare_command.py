@@ -65,7 +65,7 @@ def test_a_method_that_ends_in_one_temperature_is_named_below_the_table(tmp_path
     noise = torch.randn(600, 3, 10, generator=torch.Generator().manual_seed(3))
     rightly.save(tmp_path / "cal.npz", Predictions(predictions.logits, noise), labels)
     arguments = ["compare", str(tmp_path / "cal.npz"), "--on", str(tmp_path / "cal.npz")]
-    arguments += ["--methods", "ts,ca_views_released", "--seeds", "6"]
+    arguments += ["--methods", "ts,ca_views_released", "--seeds", "6", "--allow-overlap"]
     for options in ([], ["--no-intervals"]):
         assert main([*arguments, *options]) == 0
         printed = capsys.readouterr().out

@@ -59,7 +59,7 @@ def test_auto_prints_what_it_compared(cal, tmp_path, capsys):
 
 @pytest.mark.parametrize("option", ["--expected-shift", "--neighbours"])
 def test_options_of_one_method_are_refused_for_others(cal, capsys, option):
-    arguments = ["--method", "temperature_scaling", option, "1", "--out", "a"]
+    arguments = ["--method", "temperature_scaling", option, "1", "--out", "a.safetensors"]
     assert main(["fit", cal, *arguments]) == 2
     assert f"{option} is for --method rightly" in capsys.readouterr().err
 

@@ -8,6 +8,7 @@ calibrators cross-fitted.
 """
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
@@ -140,7 +141,9 @@ def cross_fit(
     inputs = ((first, predictions.without_views()), (second, predictions))
     for train, held_out in (halves, halves[::-1]):
         for i, (calibrator, rows) in enumerate(inputs):
-            calibrator.learn(rows[train], labels[train])
+            with warnings.catch_warnings():  # of halves: the fit on all rows warns by itself
+                warnings.simplefilter("ignore")
+                calibrator.learn(rows[train], labels[train])
             outputs = calibrator.compute_confidence(rows[held_out])
             confidence[i, held_out.cpu()] = outputs.double().cpu()
     return HeldOut(confidence[0].numpy(), confidence[1].numpy(), correct.cpu().numpy())

@@ -31,13 +31,13 @@ class DriftReference(nn.Module):
     """Cross-fitted calibration rows, as far as alarms need them."""
 
     stores = {
-        "centres": Stored("c 3", is_optional=True),
-        "scale": Stored("3", low=0, is_optional=True),
-        "allowance": Stored("3", low=0, is_optional=True),
-        "counts": Stored("c", low=0, is_integer=True, is_optional=True),
-        "rows": Stored("r 3", is_optional=True),
-        "row_classes": Stored("r", low=0, is_integer=True, is_optional=True),
-        "row_labels": Stored("r", low=0, is_integer=True, is_optional=True),
+        "centres": Stored("c 3"),
+        "scale": Stored("3", low=0),
+        "allowance": Stored("3", low=0),
+        "counts": Stored("c", low=0, is_integer=True),
+        "rows": Stored("r 3"),
+        "row_classes": Stored("r", low=0, is_integer=True),
+        "row_labels": Stored("r", low=0, is_integer=True),
     }
 
     centres: Tensor  # (c, 3): of each predicted class, in the order of CHANNELS
