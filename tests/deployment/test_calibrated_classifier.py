@@ -133,3 +133,9 @@ def test_a_method_that_looks_at_a_whole_batch_says_so():
     calibrator = TemperatureNetwork("retrieved_scores").fit(*predictions())
     with pytest.raises(ValueError, match="looks at a whole batch"):
         CalibratedClassifier(Small(), calibrator)
+
+
+def test_confidence_can_be_differentiated_by_the_images():
+    images = (to_tensor(pictures(2)).float() / 255).requires_grad_()
+    CalibratedClassifier(Small(), fitted("temperature_scaling"))(images).confidence.sum().backward()
+    assert images.grad is not None and bool(images.grad.abs().sum() > 0)

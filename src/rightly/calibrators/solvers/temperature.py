@@ -31,6 +31,8 @@ def top_probability(logits: Logits, inverse: PerSample, classes: Labels | None =
     Classes, where known, are those of the largest logits. The sum over the others keeps its
     digits however small it is, also in float32.
     """
+    if logits.requires_grad:  # in place nothing can be differentiated
+        return scaled_softmax(logits, inverse).amax(-1)
     parts = []
     for rows in iterate_chunks(logits):
         z = logits[rows]
@@ -43,7 +45,7 @@ def top_probability(logits: Logits, inverse: PerSample, classes: Labels | None =
 
 def scaled_softmax(logits: Logits, inverse: PerSample) -> Logits:
     """softmax(b z), row by row, in float64; its exponentials are those of the logits' type."""
-    if torch.compiler.is_exporting():
+    if torch.compiler.is_exporting() or logits.requires_grad:
         gaps = (logits - logits.amax(-1, keepdim=True)).double()
         return (gaps * inverse[:, None]).softmax(-1)
     probabilities = torch.empty_like(logits, dtype=torch.float64)
