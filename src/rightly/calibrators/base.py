@@ -14,6 +14,7 @@ from torch import Tensor
 from rightly.calibrators import serialization
 from rightly.calibrators.adaptation import adapting
 from rightly.calibrators.adaptation.adaptable import Adaptable, CalibrationRows
+from rightly.calibrators.adaptation.adapted_answers import complete
 from rightly.calibrators.adaptation.context import ExpectedAccuracy
 from rightly.calibrators.answers import Calibrated as Calibrated
 from rightly.calibrators.answers import NotFittedError as NotFittedError
@@ -241,4 +242,4 @@ class Calibrator(Adaptable, ABC):
         At another `context` than the one it is adapted to, where one is given.
         """
         own = self.context if context is not None or self.is_adapted else None
-        return adapting.complete(self.compute_together(predictions), predictions, own, context)
+        return complete(self.compute_together(predictions), predictions, own, context)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rightly.calibrators import Cascade, FittedCalibrator
-from rightly.calibrators.adaptation.adapting import complete
+from rightly.calibrators.adaptation.adapted_answers import complete
 from rightly.calibrators.checks import bound_confidence
 from rightly.classifiers import Preprocessing
 from rightly.classifiers.backends import extract_logits, record_last_linear

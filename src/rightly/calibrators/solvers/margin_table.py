@@ -1,8 +1,7 @@
 """A table of every sample's margin, logit(confidence), as a function of its inverse temperature.
 
-With b = 1 / T, a sample's confidence depends on b through one sum over its classes. Write g for
-the gap between its two largest logits and L(b) = log sum over the others of exp(b (z_j - z_2)).
-Then logit(confidence) = b g - L(b): exact where softmax saturates, with no overflow, and L is
+With b = 1 / T, g the gap between the two largest logits and L(b) = log sum over the others of
+exp(b (z_j - z_2)), it is b g - L(b): exact where softmax saturates, with no overflow, and L is
 smooth in log b, so that a table of it replaces the sum over classes while a calibrator trains.
 """
 
@@ -38,8 +37,7 @@ def top_two(logits: Logits) -> TopTwo:
     for rows in iterate_chunks(logits):
         z = logits[rows]
         top, where = z.max(-1)
-        second = z.scatter(1, where[:, None], -torch.inf).amax(-1)
-        parts.append((top, second, where))
+        parts.append((top, z.scatter(1, where[:, None], -torch.inf).amax(-1), where))
     return TopTwo(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
