@@ -10,16 +10,15 @@ from rightly.calibrators.correctness_logistic.samples import (
     PSEUDO_SHIFTED,
     Samples,
     compute_columns,
-    pseudo_shifted,
-    view_coupling,
 )
+from rightly.calibrators.pseudo_shift import pseudo_shifted, take_turns, view_coupling
 from tests.calibrators.correctness_logistic.data import augmented
 from tests.conftest import make
 
 
 def test_views_take_turns_in_the_place_of_the_image_and_the_others_follow():
     predictions, labels = make(n=50)
-    shifted = pseudo_shifted(predictions, labels)
+    shifted = pseudo_shifted(predictions, labels, take_turns(predictions))
     share = view_coupling(predictions, labels).float()
     for i in range(50):
         turn = i % 3
@@ -74,7 +73,8 @@ def test_unshifted_samples_are_there_twice_with_their_image():
     assert torch.equal(samples.image[n:], torch.arange(1500))
     assert torch.equal(samples.image[1500:2200], torch.arange(700))
     assert torch.equal(samples.correct[:n], predictions.correct(labels))
-    views = pseudo_shifted(predictions[predictions.unshifted()], labels[:1500])
+    images = predictions[predictions.unshifted()]
+    views = pseudo_shifted(images, labels[:1500], take_turns(images))
     assert torch.equal(samples.classes[n:], views.classes)
     assert torch.equal(samples.correct[n:], views.classes == labels[:1500])
 
