@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from rightly.predictions import Predictions
+from rightly.predictions.masking import MASKED
 
 if TYPE_CHECKING:
     from rightly.calibrators.base import Calibrator
@@ -69,6 +70,7 @@ def probe(calibrator: "Calibrator") -> None:
     if PROBED * (c * (m + 1) + d) > MAX_PROBED:
         raise ValueError(f"{c} classes, {m} views and {d} features are more than any classifier's")
     logits = torch.linspace(-3, 5, PROBED * c).reshape(PROBED, c)
+    logits[-1, 0] = 2 * MASKED  # what masked classes go through may differ
     sample = Predictions.unchecked(
         logits,
         view_logits=logits[:, None].repeat(1, m, 1) if m else None,
