@@ -30,6 +30,7 @@ class ExportedModel(ABC):
     """A calibrated classifier in a file."""
 
     metadata: Mapping[str, Any]
+    source: object = "the model"  # its file, where that is known
 
     def __init__(self, metadata: Mapping[str, Any]) -> None:
         self.metadata = metadata
@@ -67,8 +68,12 @@ class ExportedModel(ABC):
         if size is not None and images.shape[1:3] != size:
             raise ValueError(f"images must have the size {size}, got {images.shape[1:3]}")
         scaled = np.ascontiguousarray(images.transpose(0, 3, 1, 2)).astype(np.float32) / 255
-        outputs = read_outputs(self.run(scaled) if context is None else self.run(scaled, context))
-        check_outputs(outputs, len(images), self.metadata, "the model")
+        try:
+            values = self.run(scaled) if context is None else self.run(scaled, context)
+        except Exception as error:  # of a runtime, whose classes have no common base
+            raise ValueError(f"{self.source} cannot be run: {error}") from error
+        outputs = read_outputs(values, self.source)
+        check_outputs(outputs, len(images), self.metadata, self.source)
         return outputs
 
 
@@ -95,6 +100,7 @@ class OnnxModel(ExportedModel):
         except UnicodeDecodeError as error:
             raise ValueError(f"{source} has damaged metadata: {error}") from error
         super().__init__(parse_metadata(text, source))
+        self.source = source
         inputs, outputs = (
             {
                 tensor.name: (ONNX_KINDS.get(tensor.type, tensor.type), tensor.shape)
