@@ -1,17 +1,15 @@
 """What serves an ONNX file runs where neither torch nor SciPy is installed."""
 
 import os
-import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
-import httpx
 import pytest
 
 import rightly
 from tests.deployment.tiny_onnx import write_onnx
+from tests.serving.clients import serve_file
 from tests.serving.fake_model import make_file
 
 ROOT = Path(rightly.__file__).parent
@@ -77,28 +75,9 @@ def test_a_file_is_opened_and_predicts(environment, tmp_path):
 
 
 def test_the_command_serves_a_file(environment, tmp_path):
-    path = write_onnx(tmp_path / "m.onnx")
-    process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "rightly", "serve", str(path), "--port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
-    try:
-        lines = [process.stdout.readline() for _ in range(2)]
-        address = re.search(r"http://127\.0\.0\.1:\d+", lines[1])
-        assert address, (lines, process.poll() is not None and process.stderr.read())
-        answer = httpx.post(
-            f"{address.group()}/predict", files={"image": make_file((20, 200, 30))}, timeout=30
-        )
-        assert answer.json()["predictions"][0]["name"] == "green"
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=30)
-        assert process.returncode == 0 and errors.strip() == "stopped"
-    finally:
-        process.kill()
-        process.communicate()
+    with serve_file(write_onnx(tmp_path / "m.onnx"), env=environment) as client:
+        answer = client.post("/predict", files={"image": make_file((20, 200, 30))})
+    assert answer.json()["predictions"][0]["name"] == "green"
 
 
 def test_a_program_of_torch_says_that_torch_is_missing(environment, tmp_path):

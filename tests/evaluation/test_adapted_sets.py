@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import rightly
-from rightly.calibrators.adaptation.learning import NoContextError
+from rightly.calibrators.adaptation.context import NoContextError
 from rightly.cli import main
 from rightly.demo_data import load_demo_set
 from rightly.metrics import brier

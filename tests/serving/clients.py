@@ -139,13 +139,14 @@ def make_pixels(colour=(200, 0, 0), size=(8, 8)):
 
 
 @contextmanager
-def serve_file(*arguments):
+def serve_file(*arguments, env=None):
     """A client of `rightly serve` in a process of its own, stopped at the end."""
     process = subprocess.Popen(
         [sys.executable, "-u", "-m", "rightly", "serve", *map(str, arguments), "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env=env,
     )
     try:
         lines = [process.stdout.readline() for _ in range(2)]

@@ -123,7 +123,7 @@ def test_no_answer_leads_to_the_host_that_a_request_names(path):
             {"sides": ("h", "w"), "preprocessing": {"size": [20_000, 20_000]}},
             "--max-pixels must be at least the 20000 x 20000",
         ),
-        ({"width": None, "class_names": None, "class_count": 4}, "cannot answer: the model gives"),
+        ({"width": None, "class_names": None, "class_count": 4}, "model.onnx gives probabilities"),
     ],
 )
 def test_a_file_that_cannot_answer_is_refused_before_the_server_listens(tmp_path, changes, words):

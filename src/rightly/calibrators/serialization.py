@@ -54,7 +54,7 @@ def save(
 ) -> None:
     """Writes a fitted calibrator, and what goes with it."""
     from rightly.calibrators.adaptation.adapting import find_context
-    from rightly.calibrators.adaptation.learning import NoContextError
+    from rightly.calibrators.adaptation.context import NoContextError
 
     check_name(path)
     if not calibrator.is_fitted:

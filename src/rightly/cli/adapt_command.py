@@ -27,7 +27,7 @@ def run(
     """
     from rightly.atomic_write import check_target
     from rightly.calibrators import load_calibrator
-    from rightly.calibrators.adaptation.learning import NoContextError
+    from rightly.calibrators.adaptation.context import NoContextError
     from rightly.evaluation.leakage import CalibrationData, check_same_classifier
     from rightly.predictions import load
 

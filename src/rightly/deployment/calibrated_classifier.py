@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from rightly.calibrators import AnyCalibrator, Calibrator, Cascade, as_fitted, load_calibrator
 from rightly.calibrators.adaptation.adapting import find_context
-from rightly.calibrators.adaptation.context import Context
-from rightly.calibrators.adaptation.learning import NoContextError
+from rightly.calibrators.adaptation.context import Context, NoContextError
 from rightly.classifiers import Classifier, Preprocessing
 from rightly.classifiers.backends import ModuleBackend
 from rightly.deployment import hub

@@ -97,3 +97,11 @@ def name_shift(name: str, value: int, shift_names: Sequence[str]) -> str:
     if not value:
         return name
     return shift_names[value - 1] if len(shift_names) >= value else f"{name} shift {value}"
+
+
+def measure_accuracies(tests: Mapping[str, LabelledSet]) -> dict[str, float]:
+    """The classifier's accuracy by test set."""
+    return {
+        name: float((predictions.classes == labels).double().mean())
+        for name, (predictions, labels) in tests.items()
+    }

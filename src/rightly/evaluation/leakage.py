@@ -3,11 +3,11 @@
 Each refusal can be overruled by the argument that it names.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rightly.calibrators import FittedCalibrator
-from rightly.evaluation.data_sets import LabelledSet, TestSets
+from rightly.evaluation.data_sets import TestSets
 from rightly.predictions import Predictions
 from rightly.predictions.row_hashes import MAX_SHARED, RowHashes
 
@@ -69,11 +69,3 @@ def _check_overlap(name: str, data: CalibrationData, predictions: Predictions) -
             f"{share:.1%} of its rows have the same {KINDS[kind]} as calibration rows, so results "
             "would look too good: give a test set of its own, or insist with allow_overlap=True"
         )
-
-
-def measure_accuracies(tests: Mapping[str, LabelledSet]) -> dict[str, float]:
-    """The classifier's accuracy by test set."""
-    return {
-        name: float((predictions.classes == labels).double().mean())
-        for name, (predictions, labels) in tests.items()
-    }

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rightly.calibrators import CALIBRATORS, AnyCalibrator, Calibrator, calibrator
-from rightly.calibrators.adaptation.learning import NoContextError
+from rightly.calibrators.adaptation.context import NoContextError
 from rightly.evaluation.adapted_sets import MeasuredCalibrator, adapt_to_sets, check_batch
 from rightly.evaluation.data_sets import LabelledSet, TestSets
 from rightly.evaluation.replicates import Replicates

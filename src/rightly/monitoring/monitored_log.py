@@ -94,9 +94,6 @@ def monitor_log(
     """
     fitted = as_fitted(calibrator).calibrator
     context = find_context(fitted)
-    arrays = context.drift.arrays()
-    if not arrays:
-        raise ValueError(f"{fitted.title} was fitted without what alarms need: fit it again")
     if window is not None and window < 1:
         raise ValueError(f"window must be a number of rows from 1 on, got {window}")
     rows = read_log(log)
@@ -106,7 +103,7 @@ def monitor_log(
             f"{log} must hold classes below {count} like those {fitted.title} was fitted on, got "
             f"{rows.classes.max()}"
         )
-    reference = Reference(**arrays)
+    reference = Reference(**context.drift.arrays())
     has_agreement = rows.agreement is not None and bool(reference.scale[2] > 0)
     if samples_per_day is None:
         samples_per_day = _find_rate(rows, log)

@@ -9,7 +9,6 @@ import torch
 from rightly.calibrators import AnyCalibrator, Calibrator, as_fitted
 from rightly.calibrators.adaptation.adapting import find_context
 from rightly.calibrators.adaptation.context import BatchContext, ExpectedAccuracy, score
-from rightly.calibrators.adaptation.learning import NoContextError
 from rightly.calibrators.checks import bound_confidence
 from rightly.decisions.context_window import SCALE, Block, ContextWindow
 from rightly.predictions import Predictions
@@ -55,11 +54,6 @@ class Stream:
         """How often the classifier is right in the window: value, and an expected range at 0.9."""
         if not self.samples:
             raise ValueError("the stream must hold samples to expect an accuracy: observe some")
-        if len(self._context.misses) < 2:
-            raise NoContextError(
-                f"{self.calibrator.title} has no expected range: its calibration data show one "
-                "kind of shift, and at least two are needed; collect more views or shifts"
-            )
         return self._context.expected_accuracy(self._list_confidences(), self.context, LEVEL)
 
     @torch.no_grad()

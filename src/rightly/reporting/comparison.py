@@ -7,8 +7,14 @@ from typing import Any
 
 from rightly.calibrators import AnyCalibrator
 from rightly.evaluation.adapted_sets import adapt_to_sets, check_batch
-from rightly.evaluation.data_sets import LabelledSet, TestSets, load_data_set, load_test_sets
-from rightly.evaluation.leakage import CalibrationData, check_test_sets, measure_accuracies
+from rightly.evaluation.data_sets import (
+    LabelledSet,
+    TestSets,
+    load_data_set,
+    load_test_sets,
+    measure_accuracies,
+)
+from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import TABLE_METRICS, Progress, compare_methods
 from rightly.evaluation.method_selection import resolve_methods
 from rightly.evaluation.results import Bootstrap, Result, unique

@@ -1,9 +1,7 @@
 """The report: from calibrators and test sets to one HTML page."""
 
-import hashlib
 import os
-import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -13,8 +11,14 @@ import numpy as np
 
 from rightly.atomic_write import check_target, write_atomically
 from rightly.calibrators import CALIBRATORS, FittedCalibrator
-from rightly.evaluation.data_sets import LabelledSet, TestSets, load_data_set, load_test_sets
-from rightly.evaluation.leakage import CalibrationData, check_test_sets, measure_accuracies
+from rightly.evaluation.data_sets import (
+    LabelledSet,
+    TestSets,
+    load_data_set,
+    load_test_sets,
+    measure_accuracies,
+)
+from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import Progress, compare_methods, resolve_metrics
 from rightly.evaluation.method_selection import resolve_methods
 from rightly.evaluation.results import Bootstrap, Result, unique
@@ -32,6 +36,7 @@ from rightly.reporting.html.study import (
     StudySet,
 )
 from rightly.reporting.layout import Layout
+from rightly.reporting.provenance import digest_files, read_versions
 from rightly.reporting.result_table import ResultTable
 
 METHODS = ("uncalibrated", "temperature_scaling", "ensemble_temperature_scaling", "spline")
@@ -213,35 +218,3 @@ def find_worst_mistakes(one: StudySet, most: int = WORST) -> list[int]:
     """Rows of the wrong predictions that stay most confident after calibration."""
     wrong = np.flatnonzero(~one.correct)
     return [int(i) for i in wrong[np.argsort(-one.after[wrong], kind="stable")][:most]]
-
-
-def read_versions() -> dict[str, str]:
-    """Of what computed the numbers."""
-    import torch
-
-    from rightly import __version__
-
-    return {
-        "rightly": __version__,
-        "Python": platform.python_version(),
-        "torch": torch.__version__,
-        "NumPy": np.__version__,
-    }
-
-
-def digest_files(sources: Iterable[Any]) -> dict[str, str]:
-    """SHA-256 of those data that are files or folders, by their paths."""
-    paths = [Path(source) for source in sources if isinstance(source, str | os.PathLike)]
-    return {str(path): digest_file(path) for path in paths}
-
-
-def digest_file(path: Path) -> str:
-    """SHA-256 of a file, or of all files of a folder with their names."""
-    digest = hashlib.sha256()
-    for file in [path] if path.is_file() else sorted(path.iterdir()):
-        if path.is_dir():
-            digest.update(file.name.encode())
-        with file.open("rb") as opened:
-            while block := opened.read(2**20):
-                digest.update(block)
-    return digest.hexdigest()

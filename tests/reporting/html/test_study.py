@@ -22,11 +22,9 @@ from rightly.reporting.html.study import (
 )
 from rightly.reporting.html.summary import name_class
 from rightly.reporting.html_report import (
-    digest_file,
-    digest_files,
     find_worst_mistakes,
-    read_versions,
 )
+from rightly.reporting.provenance import digest_file, digest_files, read_versions
 from tests.predictions.shards import asked
 
 

@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from rightly.calibrators.adaptation.context import BatchContext, Context, ExpectedAccuracy
-from rightly.calibrators.adaptation.learning import NoContextError, learn_context
+from rightly.calibrators.adaptation.context import (
+    BatchContext,
+    Context,
+    ExpectedAccuracy,
+    NoContextError,
+)
+from rightly.calibrators.adaptation.learning import learn_context
 from rightly.calibrators.checks import bound_confidence
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import PerSample
@@ -57,11 +62,6 @@ def expected_accuracy(
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}")
     context, batch, confidence = _look_at(calibrator, unlabelled)
-    if len(context.misses) < 2:
-        raise NoContextError(
-            f"{calibrator.title} has no expected range: its calibration data show one kind of "
-            "shift, and at least two are needed to leave one out; collect more views or shifts"
-        )
     return context.expected_accuracy(confidence, batch, level)
 
 

@@ -22,6 +22,10 @@ from rightly.calibrators.stored_tensors import Stored
 from rightly.tensor_shapes import Labels, PerSample
 
 
+class NoContextError(ValueError):
+    """A calibrator learned too little about contexts for what it was asked."""
+
+
 class ExpectedAccuracy(NamedTuple):
     """How often a classifier is right on data without labels, and an expected range."""
 
@@ -88,8 +92,10 @@ class Context(nn.Module):
         """The context of so many samples with this mean residual."""
         low, high = self.limits.tolist()
         clipped = min(max(mean_residual, low), high)
-        value = clipped * count / (count + float(self.noise))
-        return BatchContext(value, mean_residual, count, clipped != mean_residual)
+        share = count / (count + float(self.noise))
+        # A few samples lie far out by chance, and are believed little: that is no reason to warn.
+        is_beyond = not low <= mean_residual * share <= high
+        return BatchContext(clipped * share, mean_residual, count, is_beyond)
 
     def adjust(self, confidence: PerSample, context: Tensor | None = None) -> PerSample:
         """Confidence at a context, by default its own; at 0 what came, bit for bit."""
@@ -105,6 +111,11 @@ class Context(nn.Module):
         """Mean adapted confidence, and how far sampling and unknown kinds of shift may move it."""
         from scipy.stats import t
 
+        if len(self.misses) < 2:
+            raise NoContextError(
+                "there is no expected range, because the calibration data show one kind of shift "
+                "and two are needed to leave one out: collect more views or shifts"
+            )
         adapted = self.adjust(confidence, self.value.new_tensor(batch.value))
         value, kinds = float(adapted.mean()), len(self.misses)
         sampling = float((adapted * (1 - adapted)).mean()) / len(adapted)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from jaxtyping import Float
+from scipy.special import expit
 from torch import Tensor, nn
 
 from rightly.calibrators.adaptation.pseudo_batches import SKEW, ScoredRows
@@ -49,14 +50,14 @@ class DriftReference(nn.Module):
     row_labels: Tensor  # (r,): their true classes
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What it holds; nothing where it was not learned."""
+        """What it holds, by name."""
         return {name: tensor.cpu().numpy() for name, tensor in self.named_buffers()}
 
 
 def learn_drift_reference(unshifted: ScoredRows, class_count: int) -> DriftReference:
     """From cross-fitted rows without shift."""
     rng = np.random.default_rng(0)
-    values = np.stack([unshifted.score, _expit(unshifted.score), unshifted.agreement], 1)
+    values = np.stack([unshifted.score, expit(unshifted.score), unshifted.agreement], 1)
     centres = find_centres(values, unshifted, class_count)
     centred = values - centres[unshifted.predicted]
     scale = centred.std(0)
@@ -129,8 +130,3 @@ def measure_agreement(
     if predictions.view_logits is None or not calibrator.view_names:
         return torch.ones(len(classes), dtype=torch.float64, device=classes.device)
     return (predictions.view_logits.argmax(-1) == classes[:, None]).double().mean(-1)
-
-
-def _expit(score: np.ndarray) -> np.ndarray:
-    expit: np.ndarray = 1 / (1 + np.exp(-score))
-    return expit

@@ -17,7 +17,7 @@ import torch
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from rightly.calibrators.adaptation.context import Context, score
+from rightly.calibrators.adaptation.context import Context, NoContextError, score
 from rightly.calibrators.adaptation.drift_reference import (
     learn_drift_reference,
     measure_agreement,
@@ -45,10 +45,6 @@ HIGHEST_LEVEL = 1.0  # weight of the context: it moves a score at most as far as
 STEEPEST = 0.9  # share of the slope over the score that a context may take away
 
 
-class NoContextError(ValueError):
-    """A calibrator learned nothing about contexts, so that it cannot be adapted."""
-
-
 class Weights(NamedTuple):
     """Of the context in level and slope; and the mean residual that counts as no context."""
 
@@ -70,7 +66,7 @@ def learn_context(
         lacking = "features of views" if "features" in unfitted.needs else "views"
         raise NoContextError(
             f"the calibration data have no shifted rows, and no {lacking} to stand for them: "
-            "collect with shifts=rightly.transforms.shifts.STANDARD_SHIFTS"
+            "collect shifted images too (rightly collect --shifts standard)"
         )
     class_count = predictions.class_count
     batches = make_pseudo_batches(unshifted, groups, class_count)
