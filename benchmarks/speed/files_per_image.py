@@ -43,7 +43,8 @@ def main() -> None:
     import_all()
     with TemporaryDirectory() as name:
         folder = Path(name)
-        write_images(folder / "images")
+        write_images(folder / "images", seed=0)
+        write_images(folder / "test_images", seed=1)
         steps = list_cli_steps(folder) if options.cli else list_steps(folder)
         files = {step: trace_files(work) for step, work in steps.items()}
     print(*format_files(files, None if options.cli else TARGET), sep="\n")
@@ -65,9 +66,9 @@ def build_model() -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(3 * SIDE * SIDE, CLASSES)).eval()
 
 
-def write_images(folder: Path) -> None:
+def write_images(folder: Path, seed: int) -> None:
     """Writes pictures of noise, a folder a class."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     for k in range(CLASSES):
         (folder / f"class{k}").mkdir(parents=True)
         for i in range(IMAGES_A_CLASS):
@@ -86,25 +87,32 @@ def list_steps(folder: Path) -> dict[str, Callable[[], object]]:
     results: dict[str, Any] = {}
 
     def collect() -> None:
-        results["data"] = rightly.collect(build_model(), read_images(folder / "images"))
+        for name, images in {"data": "images", "test": "test_images"}.items():
+            results[name] = rightly.collect(build_model(), read_images(folder / images))
 
     def fit() -> None:
         results["calibrator"] = rightly.fit("rightly", *results["data"])
 
     def report() -> None:
-        data, calibrator = results["data"], results["calibrator"]
-        results["page"] = rightly.report({"test": data}, calibrator=calibrator).html
+        tests = {"test": results["test"]}
+        results["page"] = rightly.report(tests, calibrator=results["calibrator"]).html
 
     return {"collect": collect, "fit": fit, "report": report}
 
 
 def list_cli_steps(folder: Path) -> dict[str, Callable[[], object]]:
     """Collect, fit and report through the command line, each from the files of the one before."""
-    preds, calibrator = str(folder / "preds"), str(folder / "calibrator.safetensors")
-    collect = ("collect", "--model", MODEL, "--images", str(folder / "images"), "--out", preds)
-    report = ("report", preds, "--on", preds, "--out", str(folder / "report.html"))
+    preds, test = str(folder / "preds"), str(folder / "test")
+    calibrator = str(folder / "calibrator.safetensors")
+    report = ("report", preds, "--on", test, "--out", str(folder / "report.html"))
+
+    def collect() -> None:
+        for out, images in {preds: "images", test: "test_images"}.items():
+            source = ("--model", MODEL, "--images", str(folder / images))
+            run_command("collect", *source, "--out", out, "--size", str(SIDE))
+
     return {
-        "collect": lambda: run_command(*collect, "--size", str(SIDE)),
+        "collect": collect,
         "fit": lambda: run_command("fit", preds, "--out", calibrator),
         "report": lambda: run_command(*report),
     }
