@@ -20,7 +20,7 @@ import numpy as np
 
 from rightly.atomic_write import check_target, write_atomically, write_csv
 from rightly.calibrators import FittedCalibrator, load_calibrator
-from rightly.calibrators.adaptation.adapting import compute_residuals
+from rightly.calibrators.score_columns import SCORES, compute_scores, list_scores
 from rightly.collection.distributed import run_shards
 from rightly.collection.ray_cluster import Cluster
 from rightly.evaluation.data_sets import name_shift
@@ -37,15 +37,6 @@ from rightly.predictions.parquet import (
 from rightly.predictions.store import Store
 
 COLLECTED = ("image", "name", "label", "shift")
-SCORES: dict[str, type] = {
-    "predicted_class": np.int64,
-    "confidence": np.float64,
-    "raw_confidence": np.float64,
-    "temperature": np.float64,
-    "accept": np.bool_,  # where the calibrator has a threshold
-    "context_score": np.float64,  # where it can be adapted
-}
-
 Progress = Callable[[int, int], object]  # shards scored, shards to be scored
 
 
@@ -112,30 +103,6 @@ def _describe_rows(path: Path, rows: Predictions) -> dict[str, list[Any]]:
         shift = [0] * len(rows) if rows.shift is None else rows.shift.tolist()
         columns["shift"] = [name_shift("", value, rows.shift_names).strip() for value in shift]
     return columns
-
-
-def compute_scores(fitted: FittedCalibrator, predictions: Predictions) -> dict[str, np.ndarray]:
-    """The columns of `list_scores`, whatever further views the predictions have."""
-    predictions = fitted.select_views(predictions)
-    names = list_scores(fitted)
-    columns = {
-        "predicted_class": fitted.classes(predictions),
-        "confidence": fitted.confidence(predictions),
-        "raw_confidence": predictions.confidence,
-        "temperature": fitted.temperature(predictions),
-    }
-    if fitted.threshold is not None:
-        columns["accept"] = columns["confidence"] >= fitted.threshold
-    if "context_score" in names:
-        columns["context_score"] = compute_residuals(fitted.calibrator, predictions)
-    return {name: columns[name].cpu().numpy().astype(SCORES[name]) for name in names}
-
-
-def list_scores(fitted: FittedCalibrator) -> list[str]:
-    """The names in SCORES of what a calibrator can tell."""
-    lacking = {"accept"} if fitted.threshold is None else set()
-    lacking |= {"context_score"} if fitted.calibrator.context is None else set()
-    return [name for name in SCORES if name not in lacking]
 
 
 @dataclass(frozen=True)

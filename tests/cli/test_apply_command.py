@@ -3,10 +3,14 @@
 import csv
 
 import numpy as np
+import torch
 
 import rightly
-from rightly.batch_inference import compute_scores
+from rightly.calibrators.adaptation.adapting import find_context
+from rightly.calibrators.score_columns import SCORES, compute_scores
 from rightly.cli import main
+from rightly.deployment.outputs import describe_row
+from rightly.deployment.stages import CalibrationStage
 from tests.conftest import make
 
 
@@ -19,13 +23,15 @@ def test_it_writes_what_the_calibrator_gives(files, tmp_path):
     predictions, _ = rightly.load(files / "ind.npz")
     fitted = rightly.load_calibrator(saved)
     names = ["index", "predicted_class", "confidence", "raw_confidence", "temperature"]
-    assert list(rows[0]) == [*names, "context_score"]
+    assert list(rows[0]) == [*names, "context_score", "unadapted_confidence", "agreement"]
     columns = {key: np.array([float(row[key]) for row in rows]) for key in rows[0]}
     np.testing.assert_array_equal(columns["index"], np.arange(200))
     np.testing.assert_array_equal(columns["predicted_class"], predictions.classes)
     np.testing.assert_allclose(columns["confidence"], fitted.confidence(predictions))
     np.testing.assert_allclose(columns["raw_confidence"], predictions.confidence)
     np.testing.assert_allclose(columns["temperature"], fitted.temperature(predictions))
+    same = predictions.view_logits.argmax(-1) == predictions.classes[:, None]
+    np.testing.assert_allclose(columns["agreement"], same.double().mean(1))
     context = fitted.calibrator.context
     shrunk = context.shrink(columns["context_score"].mean(), 200).value
     adapted = fitted.adapt(predictions).calibrator.context
@@ -40,6 +46,25 @@ def test_scores_of_contexts_are_those_of_the_unadapted_calibrator(files):
     plain, moved = compute_scores(fitted, shown), compute_scores(adapted, shown)
     np.testing.assert_array_equal(plain["context_score"], moved["context_score"])
     assert (plain["confidence"] != moved["confidence"]).any()
+    np.testing.assert_array_equal(moved["unadapted_confidence"], plain["confidence"])
+    assert "agreement" not in plain  # temperature scaling looks at no view
+
+
+def test_exported_models_tell_what_apply_writes(files):
+    """One log is as good as another: `predict --jsonl` and the server write `describe_row`."""
+    predictions, labels = rightly.load(files / "cal.npz")
+    fitted = rightly.fit("ca_views", predictions, labels, threshold=0.5)
+    find_context(fitted.calibrator)  # what saving does
+    columns = compute_scores(fitted, predictions[:3])
+    stage = CalibrationStage(fitted, predictions.view_names, takes_context=True)
+    stacked = torch.cat([predictions.logits[:, None], predictions.view_logits], 1)[:3]
+    with torch.no_grad():
+        outputs = stage(stacked.transpose(0, 1).flatten(0, 1)).to_numpy()
+    rows = [describe_row(row) for row in outputs.rows()]
+    assert set(columns) == set(SCORES) == set(rows[0]) - {"class"} | {"predicted_class"}
+    for name, values in columns.items():
+        written = [row["class" if name == "predicted_class" else name] for row in rows]
+        np.testing.assert_allclose(written, values, rtol=1e-4, atol=1e-5)
 
 
 def test_class_names_are_written_where_they_are_known(tmp_path):

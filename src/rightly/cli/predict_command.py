@@ -104,20 +104,11 @@ def _predict(
 
 def _make_row(model: "ExportedModel", outputs: "Outputs", file: str) -> dict[str, Any]:
     """The outputs for one picture, as plain values."""
-    from rightly.deployment.outputs import view_agreement
+    from rightly.deployment.outputs import describe_row
 
-    number, score = int(outputs.classes[0]), outputs.context_score
+    row = describe_row(outputs)
     names = model.class_names
-    return {
-        "file": file,
-        "class": number,
-        "name": None if names is None else names[number],
-        "confidence": float(outputs.confidence[0]),
-        "raw_confidence": float(outputs.raw_confidence[0]),
-        "accept": None if outputs.accept is None else bool(outputs.accept[0]),
-        "context_score": None if score is None else float(score[0]),
-        "agreement": view_agreement(outputs)[0],
-    }
+    return {"file": file, "name": None if names is None else names[row["class"]], **row}
 
 
 def _lay_out(rows: Sequence[dict[str, Any]], threshold: float | None) -> "Layout":

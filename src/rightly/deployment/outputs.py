@@ -82,6 +82,21 @@ def view_agreement(outputs: Outputs) -> list[float | None]:
     return [float(a / b) if b else None for a, b in zip(same, run, strict=True)]
 
 
+def describe_row(outputs: Outputs) -> dict[str, Any]:
+    """Outputs of one row as plain values, as logs hold them; None for what there is not.
+
+    The names are those of the columns that `apply` writes, with `class` for the class.
+    """
+    names = ("confidence", "raw_confidence", "temperature", "accept")
+    names += ("context_score", "unadapted_confidence")
+    values = {name: getattr(outputs, name) for name in names}
+    return {
+        "class": int(outputs.classes[0]),
+        **{name: None if value is None else value[0].item() for name, value in values.items()},
+        "agreement": view_agreement(outputs)[0],
+    }
+
+
 def concatenate(parts: Sequence[Outputs]) -> Outputs:
     """The outputs of several batches as one, as arrays."""
     arrays = [part.to_numpy().to_dict() for part in parts]

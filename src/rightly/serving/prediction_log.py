@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rightly.deployment.outputs import Outputs, view_agreement
+from rightly.deployment.outputs import Outputs, describe_row
 from rightly.predictions.bounded_json import encode_json
 
 log = logging.getLogger(__name__)
@@ -27,18 +27,7 @@ class PredictionLog:
     def record(self, rows: Sequence[Outputs]) -> None:
         """Writes outputs of one row each; a failure is logged, and no more."""
         now = round(time.time(), 3)
-        lines = []
-        for row in rows:
-            score, plain = row.context_score, row.unadapted_confidence
-            entry = {
-                "time": now,
-                "class": int(row.classes[0]),
-                "confidence": float(row.confidence[0]),
-                "unadapted_confidence": None if plain is None else float(plain[0]),
-                "context_score": None if score is None else float(score[0]),
-                "agreement": view_agreement(row)[0],
-            }
-            lines.append(encode_json(entry) + "\n")
+        lines = [encode_json({"time": now, **describe_row(row)}) + "\n" for row in rows]
         try:
             self._file.write("".join(lines).encode())
         except OSError as error:

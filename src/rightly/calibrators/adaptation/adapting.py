@@ -65,11 +65,14 @@ def expected_accuracy(
     return context.expected_accuracy(confidence, batch, level)
 
 
-def compute_residuals(calibrator: "Calibrator", predictions: Predictions) -> PerSample:
-    """What each sample adds to the context of its batch, which the mean of all is."""
+def score_contexts(
+    calibrator: "Calibrator", predictions: Predictions
+) -> tuple[PerSample, PerSample]:
+    """What each sample adds to the context of its batch, which the mean of all is; and its
+    unadapted confidence."""
     context, _, confidence = _look_at(calibrator, predictions)
     with torch.no_grad():
-        return context.residuals(confidence, calibrator.compute_classes(predictions))
+        return context.residuals(confidence, calibrator.compute_classes(predictions)), confidence
 
 
 def _look_at(

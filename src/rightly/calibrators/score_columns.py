@@ -1,0 +1,53 @@
+"""What a calibrator tells about each row, as the columns that `apply` writes and `monitor` reads.
+
+An exported model tells the same (`deployment.outputs.describe_row`), with `class` for the class.
+"""
+
+import numpy as np
+
+from rightly.calibrators.adaptation.adapting import score_contexts
+from rightly.calibrators.adaptation.drift_reference import measure_agreement
+from rightly.calibrators.fitted import FittedCalibrator
+from rightly.predictions import Predictions
+
+SCORES: dict[str, type] = {
+    "predicted_class": np.int64,
+    "confidence": np.float64,
+    "raw_confidence": np.float64,
+    "temperature": np.float64,
+    "accept": np.bool_,  # where the calibrator has a threshold
+    "context_score": np.float64,  # where it can be adapted
+    "unadapted_confidence": np.float64,  # the same
+    "agreement": np.float64,  # where it has views
+}
+
+
+def compute_scores(fitted: FittedCalibrator, predictions: Predictions) -> dict[str, np.ndarray]:
+    """The columns of `list_scores`, whatever further views the predictions have."""
+    predictions = fitted.select_views(predictions)
+    names = list_scores(fitted)
+    columns = {
+        "predicted_class": fitted.classes(predictions),
+        "confidence": fitted.confidence(predictions),
+        "raw_confidence": predictions.confidence,
+        "temperature": fitted.temperature(predictions),
+    }
+    if "accept" in names:
+        columns["accept"] = columns["confidence"] >= fitted.threshold
+    if "context_score" in names:
+        residuals, unadapted = score_contexts(fitted.calibrator, predictions)
+        columns |= {"context_score": residuals, "unadapted_confidence": unadapted}
+    if "agreement" in names:
+        columns["agreement"] = measure_agreement(
+            fitted.calibrator, predictions, columns["predicted_class"]
+        )
+    return {name: columns[name].cpu().numpy().astype(SCORES[name]) for name in names}
+
+
+def list_scores(fitted: FittedCalibrator) -> list[str]:
+    """The names in SCORES of what a calibrator can tell."""
+    lacking = set() if fitted.view_names else {"agreement"}
+    lacking |= {"accept"} if fitted.threshold is None else set()
+    if fitted.calibrator.context is None:
+        lacking |= {"context_score", "unadapted_confidence"}
+    return [name for name in SCORES if name not in lacking]
