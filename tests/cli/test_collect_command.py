@@ -145,8 +145,14 @@ def test_the_command_takes_what_the_function_takes(tmp_path, own):
 
 def test_quiet_prints_no_bar(tmp_path, own, capsys):
     model = own()
-    assert run(tmp_path, model) == 0
-    assert "collecting" in capsys.readouterr().err
+    options = ("--views", "hflip", "--shifts", "contrast,haze:2")
+    assert run(tmp_path, model, *options) == 0
+    said = capsys.readouterr().err
+    assert "collecting" in said
+    passes = "72 forward passes: 12 images x 3 (unshifted, 2 shifts) x 2 (image, 1 views)"
+    assert said.startswith(passes)
+    assert run(tmp_path, model, *options) == 0
+    assert "forward passes" not in capsys.readouterr().err  # all of them were made
     assert run(tmp_path, model, "--quiet", out="again") == 0
     captured = capsys.readouterr()
     assert captured.err == ""

@@ -32,7 +32,7 @@ def compute_scores(fitted: FittedCalibrator, predictions: Predictions) -> dict[s
         "raw_confidence": predictions.confidence,
         "temperature": fitted.temperature(predictions),
     }
-    if "accept" in names:
+    if fitted.threshold is not None:
         columns["accept"] = columns["confidence"] >= fitted.threshold
     if "context_score" in names:
         residuals, unadapted = score_contexts(fitted.calibrator, predictions)

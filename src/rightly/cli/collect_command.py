@@ -21,7 +21,7 @@ from rightly.cli.inputs import (
 )
 
 if TYPE_CHECKING:
-    from rightly.collection import CollectionLog
+    from rightly.collection import CollectionLog, Plan
     from rightly.collection.ray_cluster import Cluster
     from rightly.datasets import ImageDataset
     from rightly.predictions.store import Store
@@ -162,7 +162,7 @@ def run(
 
 def _collect(
     out: Path,
-    plan: Any,
+    plan: "Plan",
     model: dict[str, Any],
     source: dict[str, Any],
     batch_size: int,
@@ -190,6 +190,8 @@ def _collect(
         is_complete = not store.missing()
         before = len(images) - sum(len(plan.rows(k, len(images))) for k in store.missing())
         rate = _make_rate(before)
+        if not (quiet or is_complete):
+            print_line(plan.describe_passes(len(images) - before), ERR)
         with show_progress(len(images), "collecting", rate, keep=True, quiet=quiet) as advance:
             if cluster is None:
                 collect_into(store, classifier, images, plan, batch_size, workers, advance, log)

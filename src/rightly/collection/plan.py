@@ -66,6 +66,14 @@ class Plan:
             "shards": len(self.shards(len(images))),
         }
 
+    def describe_passes(self, images: int) -> str:
+        """The forward passes for so many images, so that one can still stop before them."""
+        rows, looks = 1 + len(self.shifts), 1 + len(self.views)
+        return (
+            f"{images * rows * looks} forward passes: {images} images x {rows} (unshifted, "
+            f"{rows - 1} shifts) x {looks} (image, {looks - 1} views)"
+        )
+
     def shards(self, images: int) -> range:
         """Numbers of the shards that so many images make."""
         return range(-(-images // self.shard_size))

@@ -55,6 +55,14 @@ class Outputs:
 
 
 OUTPUT_NAMES = tuple(field.name for field in fields(Outputs))
+LOGGED = (
+    "confidence",
+    "raw_confidence",
+    "temperature",
+    "accept",
+    "context_score",
+    "unadapted_confidence",
+)
 REQUIRED = tuple(field.name for field in fields(Outputs) if field.default is MISSING)
 
 
@@ -87,9 +95,7 @@ def describe_row(outputs: Outputs) -> dict[str, Any]:
 
     The names are those of the columns that `apply` writes, with `class` for the class.
     """
-    names = ("confidence", "raw_confidence", "temperature", "accept")
-    names += ("context_score", "unadapted_confidence")
-    values = {name: getattr(outputs, name) for name in names}
+    values = {name: getattr(outputs, name) for name in LOGGED}
     return {
         "class": int(outputs.classes[0]),
         **{name: None if value is None else value[0].item() for name, value in values.items()},
