@@ -2,11 +2,11 @@
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
+from rightly.calibrators.solvers.class_sums import ClassSums
 from rightly.predictions import Predictions
 from rightly.predictions.masking import MASKED, fill_masked
-from rightly.tensor_shapes import Labels, Logits
+from rightly.tensor_shapes import Labels
 
 
 def take_turns(predictions: Predictions) -> Labels:
@@ -48,7 +48,7 @@ def view_coupling(predictions: Predictions, labels: Labels) -> Tensor:
     assert views is not None
     logits = fill_masked(predictions.logits)
     count = predictions.class_count
-    total = _sum_by_class(logits, labels, count)
+    total = ClassSums.of(labels, count)(logits)
     image = logits - (total / labels.bincount(minlength=count).clamp_min(1)[:, None])[labels]
     image = image - image.mean(-1, keepdim=True)
     # Nothing has to be taken off the views: what is the same in a class or a row meets sums of 0.
@@ -56,10 +56,3 @@ def view_coupling(predictions: Predictions, labels: Labels) -> Tensor:
     products = [(view * image).sum(dtype=torch.float64) for view in each]
     slope = torch.stack(products) / image.square().sum(dtype=torch.float64).clamp_min(1e-12)
     return slope.clamp(0, 1).square()
-
-
-def _sum_by_class(logits: Logits, labels: Labels, count: int) -> Tensor:
-    """Sums (c, c) of the logits of each class, in an order that repeats."""
-    if logits.is_cuda:  # where index_add has none
-        return functional.one_hot(labels, count).to(logits.dtype).T @ logits
-    return logits.new_zeros(count, count).index_add(0, labels, logits)

@@ -70,7 +70,7 @@ def select_share(problem: TwoStageFit, samples: Samples, shift_weight: float) ->
     a few samples cannot tell.
     """
     options, problem = problem.settings, problem.with_shift_at_most(0.5)
-    samples = samples.subsample(2 * options.share_rows, options.held_out_folds)
+    samples = samples.subsample(2 * options.share_rows, options.held_out_folds).cpu()
     fold = samples.image % options.held_out_folds
     scaled, fitted = samples.columns[:, 0], torch.empty_like(samples.columns[:, 0])
     if int(samples.image.max()) < options.held_out_folds:

@@ -138,7 +138,7 @@ class TwoStageFit:
         beyond = torch.full(
             (design.shape[1] - penalty.shape[0],), options.random_feature_ridge
         ).double()
-        penalty = torch.cat([penalty, beyond])
+        penalty = torch.cat([penalty, beyond]).to(design.device)
         return fit_ridge_logistic(rows, penalty, options.class_ridge, self.class_count)
 
     def _fit_platt(self, samples: Samples, score: PerSample) -> Affine:
@@ -182,7 +182,7 @@ class TwoStageFit:
         expected_shift.
         """
         kind = samples.kind
-        weight = torch.zeros(kind.shape[0], dtype=torch.float64)
+        weight = torch.zeros_like(kind, dtype=torch.float64)
         for group, share in (
             (kind == 0, 1 - self.expected_shift),
             (kind == PSEUDO_SHIFTED, pseudo_shift_weight * self.expected_shift),
@@ -198,7 +198,7 @@ class TwoStageFit:
         options, kinds = self.settings, samples.shift_kinds()
         if len(kinds) < 2:  # no kind would be left to fit on
             return options.shift_weights[0] if kinds else 0.0
-        samples = samples.subsample(options.selection_rows, options.selection_folds)
+        samples = samples.subsample(options.selection_rows, options.selection_folds).cpu()
         count = min(options.selection_groups, len(kinds))
         groups = [kinds[first :: options.selection_groups] for first in range(count)]
         unshifted, shifted = self._held_out_losses(samples, groups)

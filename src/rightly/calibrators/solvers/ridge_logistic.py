@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from rightly.calibrators.solvers.class_sums import ClassSums
 from rightly.tensor_shapes import Features, Labels, PerSample, PerSampleBool
 
 STEPS = 50
@@ -149,6 +150,7 @@ def _solve_newton(
     design = torch.cat([torch.ones_like(x[:, :1]), x], 1)
     penalty = torch.cat([torch.full_like(penalty[:1], FREE), penalty])
     targets, weight, classes = platt_targets(rows.correct), rows.weight, rows.classes
+    by_class = ClassSums.of(classes, class_count)
     beta = torch.zeros_like(penalty)
     offsets = torch.zeros(class_count, dtype=x.dtype, device=x.device)
 
@@ -164,15 +166,16 @@ def _solve_newton(
         p = t.sigmoid()
         residual, curvature = weight * (p - targets), (weight * p * (1 - p)).clamp_min_(1e-12)
         slope = design.T @ residual + penalty * beta
-        class_slope = offsets.new_zeros(class_count).index_add(0, classes, residual)
-        class_slope = class_slope + class_penalty * offsets
+        class_slope = by_class(residual) + class_penalty * offsets
         curved = design * curvature[:, None]
         # The column of ones first: its sums are those of the curvature itself.
-        cross = design.new_zeros(class_count, design.shape[1]).index_add(0, classes, curved)
+        cross = by_class(curved)
         class_curvature = cross[:, 0] + class_penalty
         scaled = cross / class_curvature[:, None]
         reduced = design.T @ curved + penalty.diag() - cross.T @ scaled
-        step = torch.linalg.solve(reduced, slope - scaled.T @ class_slope)
+        # A processor solves a few equations sooner than a GPU begins to.
+        system = torch.cat([reduced, (slope - scaled.T @ class_slope)[:, None]], 1).cpu()
+        step = torch.linalg.solve(system[:, :-1], system[:, -1]).to(slope.device)
         class_step = (class_slope - cross @ step) / class_curvature
         length, (t, lower) = 1.0, evaluate(beta - step, offsets - class_step)
         while lower > value and length > 1e-6:

@@ -21,6 +21,7 @@ OCTAVES = 6  # a loss other than cross-entropy is searched this far around cross
 SUBSAMPLE = 4096  # samples that place the first guess within a percent or two
 WIDER = 6  # times that the surroundings of a first guess are widened
 SMALL_MOVE = 3e-5  # relative: the error left after such a step of Newton's method is 1e-9
+ROUGH_MOVE = 1e-2  # the same for a first guess, which a subsample does not place any better
 ONE_STEP = 2.0**-22  # of float32, and a little: what raises a number to the next larger one
 NEGLIGIBLE_GAP = 1e3  # over b: what lies below adds nothing, but the square of a masked gap would
 
@@ -131,7 +132,7 @@ def approximate_inverse_temperature(
     """The inverse temperature that is best for a few thousand of the samples."""
     step = max(1, len(logits) // SUBSAMPLE)
     logits, labels = logits[::step], labels[::step]
-    start = nll_inverse_temperature(logits, labels)
+    start = nll_inverse_temperature(logits, labels, ROUGH_MOVE)
     if loss.name == cross_entropy.name:
         return start
     low, high = start / 2**OCTAVES, start * 2**OCTAVES
@@ -170,7 +171,9 @@ def _search(data: CalibrationData, loss: Loss, low: float, high: float) -> float
     return math.exp(result.x)
 
 
-def nll_inverse_temperature(logits: Logits, labels: Labels) -> float:
+def nll_inverse_temperature(
+    logits: Logits, labels: Labels, small_move: float = SMALL_MOVE
+) -> float:
     """The inverse temperature that minimises cross-entropy, which is convex in it.
 
     Newton's method inside a bracket, first on a few thousand samples, so that two or three passes
@@ -186,14 +189,19 @@ def nll_inverse_temperature(logits: Logits, labels: Labels) -> float:
     start = 1.0 / scale
     if len(logits) >= 2 * SUBSAMPLE:
         start = approximate_inverse_temperature(logits, labels)
-    return _solve_newton(logits, true_mean, start, lowest, highest)
+    return _solve_newton(logits, true_mean, start, (lowest, highest), small_move)
 
 
 def _solve_newton(
-    logits: Logits, true_mean: float, start: float, lowest: float, highest: float
+    logits: Logits,
+    true_mean: float,
+    start: float,
+    bracket: tuple[float, float],
+    small_move: float,
 ) -> float:
     """Root of the slope of cross-entropy in b, kept inside a shrinking bracket."""
-    b, low, high = min(max(start, lowest), highest), lowest, highest
+    low, high = bracket
+    b = min(max(start, low), high)
     for _ in range(200):
         at_b = compute_moments(logits, b)
         mean, curvature = _average(at_b.mean, at_b.variance)
@@ -205,7 +213,7 @@ def _solve_newton(
         move = abs(following - b) / b
         b = following
         # Newton's error after a step is about the square of the step.
-        if inside and move < SMALL_MOVE or high / low < 1 + 1e-12:
+        if inside and move < small_move or high / low < 1 + 1e-12:
             break
     return b
 
