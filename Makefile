@@ -6,8 +6,8 @@ BIN := .venv/bin
 LIBRARIES := huggingface_hub pyyaml transformers datasets pandas polars duckdb
 ALONE := torchvision==0.28.0 timm
 
-.PHONY: demo test test-fast test-libraries test-lowest fuzz browser lint format types docs bench \
-	pins clean
+.PHONY: demo test test-fast test-libraries test-lowest fuzz browser lint format types docs wheel \
+	bench pins clean
 
 demo: .venv/ready
 	$(BIN)/rightly demo
@@ -55,6 +55,13 @@ types: .venv/ready
 docs: .venv/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+# Source archive and wheel, into dist/; both are tried out in empty environments, as people get them.
+wheel: .venv/ready
+	rm -rf dist build
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m build -q
+	.ci/check-serve dist/*.whl
+	.ci/check-wheel dist/*.whl
+
 bench: .venv/ready
 	$(BIN)/python -m benchmarks.speed.costs
 
@@ -85,6 +92,8 @@ bench: .venv/ready
 # Writes constraints.txt anew: the newest versions of all that the environments above hold.
 pins:
 	$(PYTHON) .ci/pin-versions $(LIBRARIES) $(ALONE)
+	$(MAKE) .venv/ready
+	$(BIN)/python .ci/list-serve > requirements-serve.txt
 
 clean:
 	rm -rf .venv .venv-libraries .venv-lowest build dist site

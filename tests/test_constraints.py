@@ -1,6 +1,8 @@
-"""constraints.txt: plain pins, for all that pyproject.toml asks for."""
+"""constraints.txt: plain pins, for all that pyproject.toml asks for; and the list of a server."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -23,3 +25,22 @@ def test_every_dependency_is_pinned_within_its_range_and_nothing_but_versions_is
             name = canonicalize_name(requirement.name)
             if name != "rightly":
                 assert requirement.specifier.contains(versions[name]), requirement
+
+
+def test_the_list_of_a_server_is_the_one_that_follows_from_the_pins():
+    command = [sys.executable, ROOT / ".ci" / "list-serve"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert (ROOT / "requirements-serve.txt").read_text() == listed
+    names = {line.partition("==")[0] for line in listed.splitlines()}
+    assert "onnxruntime" in names and not names & {"torch", "scipy", "scikit-learn", "onnx"}
+
+
+def test_the_image_is_made_of_that_list_and_the_wheel_alone():
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    installs = [line for line in lines if "pip install" in line]
+    assert [("-r /requirements-serve.txt" in line, "--no-deps" in line) for line in installs] == [
+        (True, False),
+        (False, True),
+    ]
+    assert any(line.startswith("USER ") and "root" not in line for line in lines)
+    assert any(line.startswith("HEALTHCHECK") for line in lines)

@@ -1,0 +1,38 @@
+"""What runs a change elsewhere calls what runs it here."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+FILES = [*sorted((ROOT / ".github").rglob("*.yml")), ROOT / ".pre-commit-config.yaml"]
+
+
+def read(file):
+    return yaml.load(file.read_text(encoding="utf8"), yaml.BaseLoader)  # "on" stays a word
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_files_for_other_services_can_be_read(file):
+    assert isinstance(read(file), dict)
+
+
+def test_workflows_run_the_checks_of_this_repository():
+    checks = read(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]["checks"]
+    assert {"run": ".ci/run"} in checks["steps"]
+    release = read(ROOT / ".github" / "workflows" / "release.yml")
+    assert release["on"] == {"push": {"tags": ["v*"]}}
+    jobs = release["jobs"]
+    assert jobs["checks"]["uses"] == "./.github/workflows/ci.yml"
+    assert all(job["needs"] == "checks" for name, job in jobs.items() if name != "checks")
+    made = (ROOT / "Makefile").read_text()
+    asked = [step["run"] for job in jobs.values() for step in job.get("steps", []) if "run" in step]
+    for target in (words.split()[1] for words in asked if words.startswith("make ")):
+        assert f"\n{target}:" in made
+
+
+def test_every_step_of_the_checks_can_be_made():
+    run, made = (ROOT / ".ci" / "run").read_text(), (ROOT / "Makefile").read_text()
+    steps = run.partition("for step in ")[2].partition(";")[0].split()
+    assert "wheel" in steps and all(f"\n{step}:" in made for step in steps)
