@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightly.calibrators import Calibrator, Cascade, FittedCalibrator, calibrator
-from rightly.decisions.thresholds import check_share, operating_point, threshold_for_accuracy
+from rightly.decisions import check_share, operating_point, threshold_for_accuracy
 from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.evaluation.view_cost import select_views_for_budget
 from rightly.predictions import Predictions, check_labels

@@ -1,5 +1,6 @@
 import math
 from fractions import Fraction
+from inspect import signature
 from itertools import permutations
 
 import jaxtyping
@@ -21,9 +22,11 @@ from rightly.metrics import (
     confidence_gap,
     ece,
     ece_debiased,
+    ece_l2,
     ks,
     ks_released,
     mce,
+    multiclass_brier,
     narrowly_wrong,
     nll,
     smooth_ece,
@@ -31,7 +34,7 @@ from rightly.metrics import (
 
 OF_CONFIDENCE = [name for name, metric in METRICS.items() if metric.inputs == "confidence"]
 OF_PROBABILITIES = [name for name, metric in METRICS.items() if metric.inputs == "probabilities"]
-BINNED = ["ece", "ece_debiased", "ace", "mce", "classwise_ece"]
+BINNED = ["ece", "ece_l2", "ece_debiased", "ace", "mce", "classwise_ece"]
 
 # The worked example of METHODS, section 5: .8, .6 and .4 lie on edges of 5 and of 25 bins.
 CONFIDENCE = np.array([0.95, 0.9, 0.85, 0.8, 0.6, 0.55, 0.4, 0.3])
@@ -155,11 +158,24 @@ def test_perfect_confidence_scores_best(name):
     best = metric.measure(perfect, target)
     # Even the best order has errors once the right samples are used up.
     errors = np.maximum(np.arange(1, 61) - target.sum(), 0) / np.arange(1, 61)
-    expected = {"auroc": 1, "confidence_gap": -1, "aurc": errors.mean()}
+    wrong = 1 - target.mean()
+    expected = {"auroc": 1, "confidence_gap": -1, "aurc": errors.mean(), "augrc": wrong**2 / 2}
+    expected |= {"risk_at_coverage": errors[47], "coverage_at_risk": (errors <= 0.05).mean()}
     assert best == pytest.approx(expected.get(name, 0), abs=1e-12)
     sign = -1 if metric.lower_is_better is False else 1
     for seed in range(1, 6):
         assert sign * best <= sign * metric.measure(inputs(name, seed=seed)[0], target)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_an_option_that_a_metric_does_not_have_is_refused(name):
+    known = set(signature(METRICS[name].measure).parameters)
+    for option in {"bins", "coverage", "risk"} - known:
+        with pytest.raises(TypeError, match=f"{option} is no option of {name}, which takes"):
+            measure(name, *inputs(name), **{option: 1})
+    for option in {"coverage", "risk"} & known:
+        with pytest.raises(ValueError, match=f"{option} must be a number from 0 to 1, got 80"):
+            measure(name, *inputs(name), 80)
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -201,7 +217,19 @@ def test_bins_must_be_a_positive_whole_number(name):
         ("ks_released", {}, 0.26875),
         ("auroc", {}, 0.8125),
         ("confidence_gap", {}, (0.85 + 0.6 + 0.4 + 0.3) / 4 - (0.95 + 0.9 + 0.8 + 0.55) / 4),
+        (
+            "ece_l2",
+            {"bins": 5},
+            math.sqrt((3 * (7 / 30) ** 2 + 0.04 + 0.01125 + 0.245) / 8),
+        ),
         ("aurc", {}, (0 + 0 + 1 / 3 + 1 / 4 + 2 / 5 + 2 / 6 + 3 / 7 + 4 / 8) / 8),
+        ("e_aurc", {}, (1 / 3 + 1 / 4 + 1 / 5 + 0 + 0 + 0) / 8),
+        ("augrc", {}, (1 - 0.8125) / 4 + 1 / 8),
+        ("risk_at_coverage", {}, 3 / 7),
+        ("risk_at_coverage", {"coverage": 0.625}, 2 / 5),
+        ("risk_at_coverage", {"coverage": 0.0}, 0),
+        ("coverage_at_risk", {}, 2 / 8),
+        ("coverage_at_risk", {"risk": 1 / 3}, 6 / 8),
     ],
 )
 def test_the_worked_example_of_confidence(name, options, expected):
@@ -211,6 +239,8 @@ def test_the_worked_example_of_confidence(name, options, expected):
 def test_the_worked_example_of_probabilities():
     assert classwise_ece(PROBABILITIES, LABELS) == pytest.approx(0.28333, abs=5e-6)
     assert nll(PROBABILITIES, LABELS) == pytest.approx(0.61923, abs=5e-6)
+    squares = (0.14, 0.36 + 0.49 + 0.01, 0.38, 0.06)
+    assert multiclass_brier(PROBABILITIES, LABELS) == pytest.approx(sum(squares) / 4)
     assert narrowly_wrong(PROBABILITIES, LABELS) == 0  # 0.3 / 0.6 is not above one half
     assert narrowly_wrong([[0.5, 0.3, 0.2], [0.1, 0.9, 0]], [1, 1]) == 0.5
 
@@ -316,6 +346,18 @@ def test_aurc_matches_the_average_over_all_orders_of_ties(pair):
         if (np.diff(confidence[order]) <= 0).all():
             runs.append(np.mean([(~correct[order])[:k].mean() for k in range(1, len(order) + 1)]))
     assert aurc(confidence, correct) == pytest.approx(np.mean(runs), abs=1e-12)
+
+
+@given(pairs())
+@prop
+def test_l2_ece_is_a_loop_over_bins_and_never_below_ece(pair):
+    confidence, correct = pair
+    bin_of = np.maximum(np.ceil(confidence * 25 - 1e-9), 1)
+    rows = [bin_of == k for k in np.unique(bin_of)]
+    gaps = [confidence[inside].mean() - correct[inside].mean() for inside in rows]
+    mean = sum(inside.mean() * gap**2 for inside, gap in zip(rows, gaps, strict=True))
+    assert ece_l2(confidence, correct) == pytest.approx(math.sqrt(mean), abs=1e-12)
+    assert ece_l2(confidence, correct) >= ece(confidence, correct) - 1e-12
 
 
 def test_nll_matches_torchs_cross_entropy():

@@ -46,6 +46,8 @@ def measure_plainly(confidence, correct):
         "mce": (gaps[count > 0] / count[count > 0]).max(),
         "ks": np.abs(excess.cumsum()).max() / n,
         "auroc": won / pairs if pairs else math.nan,
+        "ece_l2": math.sqrt((gaps**2 / np.maximum(count, 1)).sum() / n),
+        "augrc": (pairs - won + wrong.sum() ** 2 / 2) / n**2,
     }
 
 

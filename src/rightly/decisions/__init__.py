@@ -4,7 +4,7 @@ from rightly.decisions.accuracy_estimates import atc as atc
 from rightly.decisions.accuracy_estimates import average_confidence as average_confidence
 from rightly.decisions.accuracy_estimates import doc as doc
 from rightly.decisions.thresholds import OperatingPoint as OperatingPoint
-from rightly.decisions.thresholds import check_share as check_share
 from rightly.decisions.thresholds import exact_interval as exact_interval
 from rightly.decisions.thresholds import operating_point as operating_point
 from rightly.decisions.thresholds import threshold_for_accuracy as threshold_for_accuracy
+from rightly.metrics.validation import check_share as check_share

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from rightly.metrics.validation import check_confidence
+from rightly.metrics.validation import check_confidence, check_share
 from rightly.shapes import AnyArray
 
 
@@ -66,11 +66,3 @@ def exact_interval(right: int, n: int, level: float = 0.95) -> tuple[float, floa
     low = float(betaincinv(right, n - right + 1, tail)) if right else 0.0
     high = float(betaincinv(right + 1, n - right, 1 - tail)) if right < n else 1.0
     return low, high
-
-
-def check_share(name: str, value: float) -> None:
-    """Refuses a value that is no number from 0 to 1, by its name."""
-    if isinstance(value, bool) or not isinstance(value, float | int) or not 0 <= value <= 1:
-        raise ValueError(
-            f"{name} must be a number from 0 to 1, got {value!r}: pass for instance 0.95"
-        )

@@ -199,6 +199,13 @@ def ece(ranked: RankedOutcomes) -> float:
     return abs(ranked.excess_between(inner)).sum() / len(ranked)
 
 
+def ece_l2(ranked: RankedOutcomes) -> float:
+    inner = ranked.count_up_to(binning.equal_width_edges(binning.BINS)[1:-1])
+    count = np.diff(inner, prepend=0, append=len(ranked))
+    squares = ranked.excess_between(inner) ** 2 / np.maximum(count, 1)
+    return np.sqrt(squares.sum() / len(ranked))
+
+
 def mce(ranked: RankedOutcomes) -> float:
     inner = ranked.count_up_to(binning.equal_width_edges(binning.BINS)[1:-1])
     count = np.diff(inner, prepend=0, append=len(ranked))
@@ -228,3 +235,9 @@ def auroc(ranked: RankedOutcomes) -> float:
     pairs = right * (len(ranked) - right)
     # Whole numbers up to the division, which rounds once.
     return ranked.sweep.pairs_won_twice / (2 * pairs) if pairs else np.nan
+
+
+def augrc(ranked: RankedOutcomes) -> float:
+    n, right = len(ranked), ranked.sweep.right
+    pairs_lost_twice = 2 * right * (n - right) - ranked.sweep.pairs_won_twice
+    return (pairs_lost_twice + (n - right) ** 2) / (2 * n * n)

@@ -7,6 +7,7 @@ import numpy as np
 
 from rightly.metrics import binning
 from rightly.metrics.replicates import Replicates, Values, bin_ends, sum_by_bin, sum_by_level
+from rightly.metrics.selective import ROUNDING, best_error_sum, count_covered
 
 
 def _nan_if_none(x: Values) -> Values:
@@ -15,6 +16,13 @@ def _nan_if_none(x: Values) -> Values:
 
 def ece(w: Replicates) -> Values:
     return abs(sum_by_bin(w.excess, bin_ends(w.outcomes.levels))).sum(-1) / w.units
+
+
+def ece_l2(w: Replicates) -> Values:
+    ends = bin_ends(w.outcomes.levels)
+    excess = sum_by_bin(w.excess, ends) / w.outcomes.unit
+    squares = excess**2 / np.maximum(sum_by_bin(w.weight, ends), 1)
+    return np.sqrt(squares.sum(-1) / w.n)
 
 
 def ece_debiased(w: Replicates) -> Values:
@@ -68,15 +76,30 @@ def ks_released(w: Replicates) -> Values:
 
 
 def auroc(w: Replicates) -> Values:
+    return _pairs_won(w) / _nan_if_none(1.0 * w.right[:, -1] * w.wrong[:, -1])
+
+
+def augrc(w: Replicates) -> Values:
+    right, wrong = 1.0 * w.right[:, -1], 1.0 * w.wrong[:, -1]
+    return (right * wrong - _pairs_won(w) + wrong**2 / 2) / w.n**2
+
+
+def _pairs_won(w: Replicates) -> Values:
     levels = w.outcomes.wrong_levels
     wrong = sum_by_level(w.wrong[:, levels])
     right_below = np.where(levels > 0, w.right[:, levels - 1], 0)
     right_above = w.right[:, -1:] - (w.right[:, levels] + right_below) / 2  # a tie counts half
-    return (wrong * right_above).sum(-1) / _nan_if_none(1.0 * w.right[:, -1] * w.wrong[:, -1])
+    return (wrong * right_above).sum(-1)
 
 
 def nll(w: Replicates) -> Values:
     return w.mean(-np.log(np.clip(w.outcomes.true_probability, np.finfo(np.float64).eps, 1)))
+
+
+def multiclass_brier(w: Replicates) -> Values:
+    p = w.outcomes.distribution[0]
+    squares = np.einsum("nc,nc->n", p, p) + 1 - 2 * w.outcomes.true_probability
+    return w.mean(np.maximum(squares, 0))
 
 
 def classwise_ece(w: Replicates) -> Values:
@@ -102,6 +125,37 @@ def aurc(w: Replicates) -> Values:
     # Each sample of a tie gets the tie's mean error.
     rate = sum_by_level(w.wrong[:, levels]) / np.maximum(after - first, 1)
     return (rate * (total[after] - total[first])).sum(-1) / w.n
+
+
+def e_aurc(w: Replicates) -> Values:
+    return np.maximum(aurc(w) - best_error_sum(w.n, 1.0 * w.wrong[:, -1]) / w.n, 0)
+
+
+def risk_at_coverage(w: Replicates, coverage: float = 0.8) -> Values:
+    count = np.array([count_covered(int(n), coverage) for n in w.n])
+    before, after, errors, rate = _errors_from_top(w)
+    # The tie in which the last of them lies: the levels come from the least confident up.
+    level = (after >= count[:, None]).sum(-1, keepdims=True) - 1
+    first, error, mean = (np.take_along_axis(x, level, -1)[:, 0] for x in (before, errors, rate))
+    return (error + (count - first) * mean) / count
+
+
+def coverage_at_risk(w: Replicates, risk: float = 0.05) -> Values:
+    before, after, errors, rate = _errors_from_top(w)
+    # Inside a tie the error rate goes one way, from errors / before to that at its end.
+    allowed = risk + ROUNDING / w.n[:, None]
+    at_end = errors + (after - before) * rate <= allowed * after
+    rises = rate > allowed
+    turn = (before * rate - errors) / np.where(rises, rate - allowed, 1)
+    inside = np.where(rises & (turn > before), np.floor(turn), 0)
+    return np.where(at_end, after, inside).max(-1) / w.n
+
+
+def _errors_from_top(w: Replicates) -> tuple[np.ndarray, ...]:
+    """Samples before and up to the end of each level, from the top; errors before; error rate."""
+    size, wrong = sum_by_level(w.weight), sum_by_level(w.wrong)
+    before = w.weight[:, -1:] - w.weight
+    return before, before + size, w.wrong[:, -1:] - w.wrong, wrong / np.maximum(size, 1)
 
 
 def confidence_gap(w: Replicates) -> Values:

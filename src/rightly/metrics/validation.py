@@ -126,3 +126,11 @@ def check_bins(bins: object) -> int:
     if bins < 1:
         raise ValueError(f"bins must be at least 1, got {bins}: pass for instance 25")
     return int(bins)
+
+
+def check_share(name: str, value: object) -> None:
+    """Refuses a value that is no number from 0 to 1, by its name."""
+    if isinstance(value, bool) or not isinstance(value, float | int) or not 0 <= value <= 1:
+        raise ValueError(
+            f"{name} must be a number from 0 to 1, got {value!r}: pass for instance 0.95"
+        )
