@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rightly.calibrators import NotFittedError as NotFittedError
     from rightly.calibrators import calibrator as calibrator
     from rightly.calibrators import load_calibrator as load_calibrator
+    from rightly.calibrators import prediction_sets as prediction_sets
     from rightly.calibrators.evidence import Evidence as Evidence
     from rightly.collection import collect as collect
     from rightly.deployment import CalibratedClassifier as CalibratedClassifier
@@ -56,6 +57,7 @@ __all__, __getattr__, __dir__ = lazy_names(
             "NotFittedError",
             "calibrator",
             "load_calibrator",
+            "prediction_sets",
         ),
         "calibrators.evidence": ("Evidence",),
         "collection": ("collect",),

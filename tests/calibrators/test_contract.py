@@ -133,7 +133,7 @@ class TestEveryCalibrator:
         assert torch.equal(loaded.probabilities(other[0]), fitted.probabilities(other[0]))
         with safe_open(path, "pt") as file:
             header = file.metadata()
-        assert header["version"] == "4" and header["method"] == f'"{name}"'
+        assert header["version"] == "5" and header["method"] == f'"{name}"'
         assert header["class_count"] == "10"
 
     def test_other_classes_are_refused(self, fitted):

@@ -39,7 +39,7 @@ def test_damaged_files_are_refused(path, damage):
     ("old", "new", "words"),
     [
         (b"rightly-calibrator", b"another-calibrator", "not a calibrator of rightly"),
-        (b'"version":"4"', b'"version":"9"', "format version 9.*fit again"),
+        (b'"version":"5"', b'"version":"9"', "format version 9.*fit again"),
         (b"ca_views", b"xx_views", "is damaged: its checksum"),
         (b"class_count", b"class_cuont", "is damaged: its checksum"),
         (b"sha256", b"sha255", "is damaged: its checksum"),

@@ -6,6 +6,8 @@
 from rightly.calibrators.base import Calibrator as Calibrator
 from rightly.calibrators.base import NotFittedError as NotFittedError
 from rightly.calibrators.cascade import Cascade as Cascade
+from rightly.calibrators.conformal.membership import prediction_sets as prediction_sets
+from rightly.calibrators.conformal.sets import ConformalSets as ConformalSets
 from rightly.calibrators.fitted import AnyCalibrator as AnyCalibrator
 from rightly.calibrators.fitted import FittedCalibrator as FittedCalibrator
 from rightly.calibrators.fitted import as_fitted as as_fitted

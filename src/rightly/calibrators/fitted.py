@@ -9,8 +9,11 @@ from rightly.calibrators import serialization
 from rightly.calibrators.adaptation.context import ExpectedAccuracy
 from rightly.calibrators.base import Calibrator, NotFittedError
 from rightly.calibrators.cascade import Cascade
+from rightly.calibrators.conformal.sets import ConformalSets
 from rightly.calibrators.methods import CALIBRATORS
 from rightly.predictions import Predictions
+from rightly.predictions.row_hashes import MAX_SHARED, RowHashes
+from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
 
 
@@ -27,6 +30,7 @@ class FittedCalibrator:
         calibrator: Calibrator,
         threshold: float | None = None,
         record: Mapping[str, Any] | None = None,
+        sets: ConformalSets | None = None,
     ) -> None:
         if not calibrator.is_fitted:
             raise NotFittedError(
@@ -35,6 +39,7 @@ class FittedCalibrator:
         self.calibrator = calibrator
         self.threshold = threshold
         self.record: Mapping[str, Any] = dict(record or {})
+        self.sets = sets  # what prediction sets are made by
 
     def classes(self, predictions: Predictions) -> Labels:
         """The predicted class of each sample, which `confidence` is about."""
@@ -65,12 +70,30 @@ class FittedCalibrator:
             )
         return self.confidence(predictions) >= self.threshold
 
+    def hold_out(
+        self, predictions: Predictions, labels: AnyArray, **options: Any
+    ) -> "FittedCalibrator":
+        """One with prediction sets, from images that it was not fitted on.
+
+        `options` are those of `ConformalSets.fit`: coverage, score, class_conditional.
+        """
+        fitted_on = RowHashes.from_record(self.record.get("calibration_rows") or {})
+        shared, _ = fitted_on.measure_shared(predictions)
+        if shared > MAX_SHARED:
+            raise ValueError(
+                f"predictions must be held out, but {shared:.0%} of them are among those that "
+                f"{self.title} was fitted on: give others, or fit with coverage="
+            )
+        sets = ConformalSets.fit(self.calibrator, predictions, labels, **options)
+        return FittedCalibrator(self.calibrator, self.threshold, self.record, sets)
+
     def adapt(self, unlabelled: Predictions) -> "FittedCalibrator":
         """One at the level that a batch without labels shows, with a record of what that was."""
         adapted = self.calibrator.adapt(unlabelled)
         assert adapted.context is not None
-        record = {"samples": len(unlabelled), "context": float(adapted.context.value)}
-        return FittedCalibrator(adapted, self.threshold, {**self.record, "adapted": record})
+        batch = {"samples": len(unlabelled), "context": float(adapted.context.value)}
+        record = {**self.record, "adapted": batch}
+        return FittedCalibrator(adapted, self.threshold, record, self.sets)
 
     def expected_accuracy(self, unlabelled: Predictions, *, level: float = 0.9) -> ExpectedAccuracy:
         """How often the classifier is right on a batch without labels: value, low, high."""
@@ -78,7 +101,8 @@ class FittedCalibrator:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes one safetensors file, for `rightly.load_calibrator`."""
-        serialization.save(Path(path), self.calibrator, self.threshold, self.record)
+        sets = None if self.sets is None else self.sets.to_saved()
+        serialization.save(Path(path), self.calibrator, self.threshold, self.record, sets)
 
     @property
     def method(self) -> str | None:
@@ -176,7 +200,11 @@ def load_calibrator(path: str | os.PathLike[str]) -> FittedCalibrator:
     header, tensors = serialization.read(Path(path))
     try:
         built = calibrator(header["method"], **header["arguments"])
-        serialization.restore(built, header, tensors)
+        own, held_out = serialization.split_sets(tensors)
+        serialization.restore(built, header, own)
+        sets = None
+        if header["sets"] is not None or held_out:
+            sets = ConformalSets.from_saved(header["sets"], held_out, header["class_count"])
     except KeyError as error:
         raise ValueError(f"{path} has a damaged header: {error} is missing") from error
     except (TypeError, ValueError) as error:
@@ -184,4 +212,4 @@ def load_calibrator(path: str | os.PathLike[str]) -> FittedCalibrator:
             f"{path} holds no calibrator that can be used: {error}; fit it again"
         ) from error
     threshold = None if header["threshold"] is None else float(header["threshold"])
-    return FittedCalibrator(built, threshold, header["record"])
+    return FittedCalibrator(built, threshold, header["record"], sets)

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from rightly.calibrators.base import Calibrator
 
 FORMAT = "rightly-calibrator"
-VERSION = 4  # 3 had no context
+VERSION = 5  # 4 had no prediction sets
+SETS = "sets."  # what the names of their tensors begin with
 SUFFIX = ".safetensors"
 FITTED_ON = ("sample_count", "class_count", "view_names", "feature_count", "class_names")
 
@@ -51,8 +52,9 @@ def save(
     calibrator: "Calibrator",
     threshold: float | None = None,
     record: Mapping[str, Any] | None = None,
+    sets: tuple[Mapping[str, Any], Mapping[str, Tensor]] | None = None,
 ) -> None:
-    """Writes a fitted calibrator, and what goes with it."""
+    """Writes a fitted calibrator, and what goes with it: `sets` as a table and tensors."""
     from rightly.calibrators.adaptation.adapting import find_context
     from rightly.calibrators.adaptation.context import NoContextError
 
@@ -75,8 +77,19 @@ def save(
         "threshold": threshold,
         "record": dict(record or {}),
         "no_context": calibrator.no_context,
+        "sets": None if sets is None else dict(sets[0]),
     }
-    write(path, header, calibrator.stored())
+    held_out = {} if sets is None else {SETS + name: tensor for name, tensor in sets[1].items()}
+    write(path, header, calibrator.stored() | held_out)
+
+
+def split_sets(
+    tensors: Mapping[str, Tensor],
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """The tensors of a calibrator, and those of its prediction sets by their own names."""
+    own = {name: tensor for name, tensor in tensors.items() if not name.startswith(SETS)}
+    held_out = {name.removeprefix(SETS): tensors[name] for name in tensors if name not in own}
+    return own, held_out
 
 
 def restore(

@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from rightly.predictions import Predictions
 from rightly.predictions.masking import MASKED
@@ -46,7 +46,7 @@ UNDECLARED = Stored(None, is_optional=True)
 FLOATS = (torch.float32, torch.float64)
 
 
-def check_stored(calibrator: "Calibrator", class_count: int, feature_count: int | None) -> None:
+def check_stored(calibrator: nn.Module, class_count: int, feature_count: int | None) -> None:
     """Refuses tensors that are missing, left over, misshapen, of another type or out of range."""
     for path, part in _find_calibrators(calibrator):
         tensors = dict(part.named_buffers(recurse=False))
@@ -85,7 +85,7 @@ def probe(calibrator: "Calibrator") -> None:
         raise ValueError(f"its tensors do not fit together: {reason}") from error
 
 
-def _find_calibrators(calibrator: "Calibrator") -> "Iterator[tuple[str, Calibrator]]":
+def _find_calibrators(calibrator: nn.Module) -> Iterator[tuple[str, Any]]:
     """A calibrator and those it is made of, with what their tensors' names begin with."""
     for path, part in calibrator.named_modules():
         if hasattr(part, "stores"):

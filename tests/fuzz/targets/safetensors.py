@@ -33,7 +33,8 @@ def make_samples() -> list[Files]:
             samples.append({NAME: _sort_header(path.read_bytes())})
         rightly.calibrator("ca_views", budget=1.5).fit(*data).save(path)
         samples.append({NAME: _sort_header(path.read_bytes())})
-        rightly.fit("rightly", *data, threshold=0.7).save(path)
+        fitted = rightly.fit("rightly", *data, threshold=0.7)
+        fitted.hold_out(*data, coverage=0.8, score="raps").save(path)
         samples.append({NAME: _sort_header(path.read_bytes())})
     return samples
 
@@ -108,6 +109,9 @@ def read(folder: Path) -> None:
             assert "fit again" in str(error) or "predictions" in str(error), error
             continue
         assert bool(torch.isfinite(values).all()), f"{ask.__name__} is not finite"
+    if calibrator.sets is not None:
+        shape = rightly.prediction_sets(calibrator, predictions).shape
+        assert shape == predictions.logits.shape
     classes = calibrator.classes(predictions)
     assert bool(((classes >= 0) & (classes < predictions.class_count)).all())
 
