@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rightly.calibrators import prediction_sets as prediction_sets
     from rightly.calibrators.evidence import Evidence as Evidence
     from rightly.collection import collect as collect
+    from rightly.decisions import Threshold as Threshold
+    from rightly.decisions import threshold as threshold
     from rightly.deployment import CalibratedClassifier as CalibratedClassifier
     from rightly.evaluation.results import Bootstrap as Bootstrap
     from rightly.fitting import fit as fit
@@ -61,6 +63,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         ),
         "calibrators.evidence": ("Evidence",),
         "collection": ("collect",),
+        "decisions": ("Threshold", "threshold"),
         "deployment": ("CalibratedClassifier",),
         "evaluation.results": ("Bootstrap",),
         "fitting": ("fit",),

@@ -3,6 +3,8 @@
 from rightly.decisions.accuracy_estimates import atc as atc
 from rightly.decisions.accuracy_estimates import average_confidence as average_confidence
 from rightly.decisions.accuracy_estimates import doc as doc
+from rightly.decisions.guaranteed_thresholds import Threshold as Threshold
+from rightly.decisions.guaranteed_thresholds import threshold as threshold
 from rightly.decisions.thresholds import OperatingPoint as OperatingPoint
 from rightly.decisions.thresholds import exact_interval as exact_interval
 from rightly.decisions.thresholds import operating_point as operating_point

@@ -1,5 +1,7 @@
 """What metrics accept: (confidence, correct) or (probabilities, labels), checked at the door."""
 
+from typing import Any
+
 import numpy as np
 
 from rightly.shapes import AnyArray, Confidence, Correct, Probabilities, TrueClasses
@@ -91,6 +93,23 @@ def check_probabilities(
     return p, y.astype(np.int64)
 
 
+def check_groups(groups: AnyArray, count: int) -> tuple[list[Any], np.ndarray]:
+    """The different groups in order, and the place of each sample's group among them."""
+    g = _convert_to_numpy("groups", groups)
+    if g.shape != (count,):
+        raise ValueError(
+            f"groups must have shape ({count},) like confidence, got {g.shape}: name the group of "
+            "each sample"
+        )
+    if g.dtype.kind not in "biuUS":
+        raise TypeError(
+            f"groups must be whole numbers or text, got {g.dtype}: pass for instance predicted "
+            "classes, or names as groups.astype(str)"
+        )
+    names, number = np.unique(g, return_inverse=True)
+    return names.tolist(), number
+
+
 def _convert_to_numpy(name: str, value: AnyArray) -> np.ndarray:
     if hasattr(value, "detach"):  # a torch tensor, recognised by its method so that torch stays out
         tensor = value.detach().cpu()
@@ -133,4 +152,12 @@ def check_share(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, float | int) or not 0 <= value <= 1:
         raise ValueError(
             f"{name} must be a number from 0 to 1, got {value!r}: pass for instance 0.95"
+        )
+
+
+def check_fraction(name: str, value: object) -> None:
+    """Refuses a value that is no number between 0 and 1, by its name."""
+    if isinstance(value, bool) or not isinstance(value, float | int) or not 0 < value < 1:
+        raise ValueError(
+            f"{name} must be a number between 0 and 1, got {value!r}: pass for instance 0.05"
         )

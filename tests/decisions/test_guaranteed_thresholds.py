@@ -1,0 +1,134 @@
+"""Promised thresholds: what passes, what is kept, how many samples it takes."""
+
+import numpy as np
+import pytest
+from scipy.stats import beta, binom
+
+import rightly
+from rightly.decisions.guaranteed_thresholds import count_without_error
+
+
+def make_sample(wrong_at, n, ascending=False):
+    """n samples from the most confident on, wrong at these ranks (from 0)."""
+    correct = np.full(n, True)
+    correct[list(wrong_at)] = False
+    confidence = np.linspace(0.999, 0.2, n)
+    return (confidence[::-1], correct[::-1]) if ascending else (confidence, correct)
+
+
+@pytest.mark.parametrize(("max_error", "assurance", "count"), [(0.02, 0.95, 149), (0.05, 0.9, 45)])
+def test_the_first_rank_is_the_fewest_that_could_pass(max_error, assurance, count):
+    assert count_without_error(max_error, 1 - assurance) == count
+    promise = {"max_error": max_error, "assurance": assurance}
+    result = rightly.threshold(*make_sample([], count), **promise)
+    assert result.accepted == count and result.error == 0 and result.reason == ""
+    assert result.error_high == pytest.approx(1 - (1 - assurance) ** (1 / count))
+    less = rightly.threshold(*make_sample([], count - 1), **promise)
+    assert less.value is None and less.needed == count
+    # Sure and right on 149, wrong on all others: those 149 are accepted, and no more.
+    mixed = rightly.threshold(*make_sample(range(count, 3 * count), 3 * count, True), **promise)
+    assert mixed.accepted == count
+
+
+def test_what_is_accepted_passes_an_independent_test():
+    rng = np.random.default_rng(0)
+    confidence = rng.random(4000)
+    correct = rng.random(4000) < 0.9 + 0.1 * confidence
+    result = rightly.threshold(confidence, correct, max_error=0.05)
+    accepted = confidence >= result.value
+    errors = int((~correct[accepted]).sum())
+    assert result.accepted == accepted.sum() > 1000
+    assert result.error == errors / result.accepted
+    assert binom.cdf(errors, result.accepted, 0.05) <= 0.05
+    assert result.error_high == pytest.approx(beta.ppf(0.95, errors + 1, result.accepted - errors))
+    assert result.error_high <= 0.05
+
+
+def test_samples_of_one_confidence_are_accepted_together():
+    confidence = np.repeat([0.99, 0.9, 0.5], 200)
+    correct = np.arange(600) < 400
+    assert rightly.threshold(confidence, correct).accepted == 400
+    # One wrong of 200 does not pass, and 149 of them cannot be told from the others.
+    one_wrong = np.arange(600) % 200 != 7
+    assert rightly.threshold(confidence[:200], one_wrong[:200]).value is None
+
+
+def test_one_error_among_the_surest_is_no_end_where_samples_are_many():
+    assert rightly.threshold(*make_sample([3], 5000)).accepted == 5000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("top", [0.021, 0.0])
+def test_the_promise_is_kept_as_often_as_promised(top):
+    """Errors get more from the surest on: at 2.1 % from the first, or past 2 % at two thirds."""
+    rng = np.random.default_rng(1)
+    n, draws, slope, broken, accepted = 1000, 500, 0.0601, 0, []
+    for _ in range(draws):
+        u = rng.random(n)  # share of the population that is surer
+        correct = rng.random(n) >= top + slope * u
+        result = rightly.threshold(1 - u, correct)
+        share = 0.0 if result.value is None else 1 - result.value
+        broken += share > 0 and top + slope * share / 2 > 0.02
+        accepted.append(share)
+    assert broken / draws <= 0.05 + 3 * (0.05 * 0.95 / draws) ** 0.5
+    assert top < 0.02 or broken / draws > 0.005  # tight where the first rank is one too many
+    assert top > 0.02 or np.mean(accepted) > 0.1
+
+
+def test_needed_samples_pass_four_times_in_five():
+    rng = np.random.default_rng(2)
+
+    def draw(n):
+        u = rng.random(n)
+        return 1 - u, rng.random(n) >= 0.05 * u**2
+
+    small = rightly.threshold(*draw(120))
+    assert small.value is None and 149 <= small.needed < 2000
+    confidence, correct = make_sample([*range(52, 400, 5)], 400)
+    result = rightly.threshold(confidence, correct)
+    assert result.value is None
+    assert result.needed == pytest.approx((149 + 149**0.5) * 400 / 52, rel=0.02)
+    assert result.reason == "not with these 400 samples; about 1,240 would do"
+    # Samples with that very error curve: none among the surest 52 of 400, then one in five.
+    passes = 0
+    for _ in range(100):
+        u = rng.random(result.needed)
+        correct = (u < 0.13) | (rng.random(len(u)) < 0.8)
+        passes += rightly.threshold(1 - u, correct).value is not None
+    assert passes >= 70
+
+
+def test_errors_that_are_too_many_everywhere_are_named_so():
+    result = rightly.threshold(*make_sample(range(0, 3000, 10), 3000))
+    assert result.value is None and result.needed is None
+    assert "nor with more like them: at every threshold 10.00%" in result.reason
+    assert result.as_dict()["error"] is None
+    close = rightly.threshold(*make_sample(range(0, 3000, 50), 3000))
+    assert close.value is None and close.needed is None and "too close to 0.02" in close.reason
+
+
+def test_every_group_has_its_threshold():
+    confidence, correct = make_sample([], 400)
+    groups = np.array(["day", "night"])[np.arange(400) % 2]
+    each = rightly.threshold(confidence, correct, groups=groups)
+    assert list(each) == ["day", "night"]
+    assert each["day"].accepted == 200  # 149 would do
+    both = rightly.threshold(confidence, correct, groups=groups, simultaneous=True)
+    assert both["day"].accepted == 200 and both["day"].error_high > each["day"].error_high
+    three = rightly.threshold(confidence, correct, groups=np.arange(400) % 3, simultaneous=True)
+    assert three[2].value is None and three[2].needed == 203  # 0.98 ** 203 < 0.05 / 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"max_error": 0.0}, "max_error must be a number between 0 and 1, got 0.0"),
+        ({"assurance": 95.0}, "assurance must be a number between 0 and 1, got 95.0"),
+        ({"simultaneous": True}, "simultaneous must come with groups"),
+        ({"groups": [1, 2]}, r"groups must have shape \(3,\)"),
+        ({"groups": [0.1, 0.2, np.nan]}, "groups must be whole numbers or text"),
+    ],
+)
+def test_what_cannot_be_promised_is_refused(arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        rightly.threshold([0.5, 0.7, 0.9], [True, True, False], **arguments)
