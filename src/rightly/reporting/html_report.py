@@ -155,6 +155,7 @@ def report(
         view_names=fitted.view_names,
         class_names=fitted.class_names,
         keeps_class=fitted.keeps_class,
+        threshold=fitted.threshold,
         notes=_note_pictures(evaluation, pictures),
     )
     made = Report(render(shown), evaluation, comparison, None if out is None else Path(out))
@@ -205,6 +206,7 @@ def build_sets(evaluation: Evaluation, pictures: Pictures | None = None) -> list
             truth.cpu().numpy(),
             (fitted.classes(test) == truth).cpu().numpy(),
             evaluation.sets[name],
+            correct_before=test.correct(truth).cpu().numpy(),
         )
         rows = find_worst_mistakes(one)
         examples = [

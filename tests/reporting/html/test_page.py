@@ -9,7 +9,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 import rightly
-from rightly.decisions import operating_point
+from rightly.decisions import exact_interval, operating_point, threshold_for_accuracy
 from rightly.evaluation.measurement import BeforeAfter
 from rightly.evaluation.results import Bootstrap, Result
 from rightly.reporting import report
@@ -163,30 +163,89 @@ def cells(browser, selector):
     ]
 
 
-def test_the_page_works_in_a_browser(page):
+def read_shares(browser, selector):
+    """The numbers in cells: a value in %, and the ends of its interval where there is one."""
+    texts = [re.sub("[%–]", " ", text) for text in cells(browser, selector)]
+    return [[float(number) for number in text.split()] for text in texts]
+
+
+def test_a_threshold_is_moved_and_entered_with_its_intervals(page):
     path, sets = page
     fitted = rightly.calibrator("rightly").fit(*sets["cal"])
     with chromium() as browser:
         browser.get(path.as_uri())
         assert console_errors(browser) == []
-        slider = browser.find_element(By.ID, "at")
-        for presses in (0, 15):
-            for _ in range(presses):
-                slider.send_keys(Keys.ARROW_LEFT)
-            at = (90 - presses) / 100
-            assert browser.find_element(By.ID, "at-value").text == f"{at:.2f}"
+        slider, exact = (browser.find_element(By.ID, name) for name in ("at", "at-exact"))
+        for at in (0.9, 0.897, 0.5731234, 1.0):
+            if at == 0.897:
+                for _ in range(3):
+                    slider.send_keys(Keys.ARROW_LEFT)
+            elif at != 0.9:
+                exact.send_keys(Keys.CONTROL, "a")
+                exact.send_keys(str(at))
+            assert float(exact.get_attribute("value")) == at
+            assert float(slider.get_attribute("value")) == pytest.approx(at, abs=0.00051)
             for i, name in enumerate(("ind", "blur")):
                 predictions, labels = sets[name]
                 correct = predictions.correct(labels).numpy()
                 expected = []
                 for confidence in (predictions.confidence, fitted.confidence(predictions)):
                     point = operating_point(confidence.numpy(), correct, at)
-                    expected += [100 * point.coverage, 100 * point.accuracy]
-                counts = cells(browser, f'#at-table tr[data-set="{i}"] td')
-                shown = [float(cell.removesuffix(" %")) for cell in counts]
-                assert shown == pytest.approx(expected, abs=0.0501)
+                    right = [point.accuracy, point.accuracy_low, point.accuracy_high]
+                    expected += [[point.coverage], right if point.accepted else []]
+                shown = read_shares(browser, f'#at-table tr[data-set="{i}"] td')
+                for numbers, wanted in zip(shown, expected, strict=True):
+                    assert numbers == pytest.approx([100 * x for x in wanted], abs=0.0501)
         dot = browser.find_element(By.CSS_SELECTOR, 'circle[data-set="0"][data-when="before"]')
-        assert float(dot.get_attribute("cx")) > 50
+        assert dot.value_of_css_property("visibility") == "hidden"  # nothing is accepted from 1
+        exact.send_keys(Keys.CONTROL, "a")
+        exact.send_keys("2")
+        assert exact.get_attribute("aria-invalid") == "true"
+
+
+def test_intervals_of_the_page_are_those_of_the_library(page):
+    cases = [(0, 1), (1, 1), (0, 149), (3, 149), (97, 100), (4321, 5000), (49_990, 50_000)]
+    with chromium() as browser:
+        browser.get(page[0].as_uri())
+        for right, n in cases:
+            shown = browser.execute_script("return exactInterval(...arguments)", right, n)
+            assert shown == pytest.approx(exact_interval(right, n), abs=1e-9)
+
+
+def test_a_target_accuracy_finds_its_threshold(page):
+    path, sets = page
+    fitted = rightly.calibrator("rightly").fit(*sets["cal"])
+    with chromium() as browser:
+        browser.get(path.as_uri())
+        target = browser.find_element(By.ID, "target")
+        target.send_keys(Keys.CONTROL, "a")
+        target.send_keys("0.85")
+        for i, name in enumerate(("ind", "blur")):
+            predictions, labels = sets[name]
+            pair = fitted.confidence(predictions).numpy(), predictions.correct(labels).numpy()
+            point = operating_point(*pair, threshold_for_accuracy(*pair, 0.85))
+            button = browser.find_element(By.CSS_SELECTOR, f'#target-table [data-set="{i}"] button')
+            assert float(button.text) == pytest.approx(point.threshold, abs=0.001)
+            shown = read_shares(browser, f'#target-table [data-set="{i}"] td:nth-child(n + 3)')
+            assert shown[0] == pytest.approx([100 * point.coverage], abs=0.0501)
+            right = [point.accuracy, point.accuracy_low, point.accuracy_high]
+            assert shown[1] == pytest.approx([100 * x for x in right], abs=0.0501)
+            button.send_keys(Keys.ENTER)
+            above = read_shares(browser, f'#at-table [data-set="{i}"] [data-when="after"]')
+            assert above == shown
+        target.send_keys(Keys.CONTROL, "a")
+        target.send_keys("1.5")
+        assert "from 0 to 1" in browser.find_element(By.ID, "target-error").text
+
+
+def test_without_its_script_the_page_still_tells(page):
+    with chromium() as browser:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+        browser.get(page[0].as_uri())
+        body = browser.find_element(By.TAG_NAME, "body").text
+        assert "At the threshold 0.9" in body and "an error costs" not in body
+        numbers = read_shares(browser, '#at-table tr[data-set="0"] td')
+        assert [len(cell) for cell in numbers] == [1, 3, 1, 3]
 
 
 def test_tables_sort_by_click_and_by_key(page):
@@ -196,8 +255,10 @@ def test_tables_sort_by_click_and_by_key(page):
         heads = browser.find_elements(By.CSS_SELECTOR, f"{table} th button")[:6]
 
         def column(k):
-            counts = cells(browser, f"details[open] {table} tbody td:nth-child({k})")
-            return counts if k == 1 else [float(x.replace(",", "")) for x in counts]
+            found = browser.find_elements(By.CSS_SELECTOR, f"{table} tbody tr > :nth-child({k})")
+            if k == 1:
+                return [cell.text for cell in found if cell.text]
+            return [float(cell.get_attribute("data-value")) for cell in found if cell.text]
 
         heads[1].click()
         assert column(2) == sorted(column(2), reverse=True)

@@ -5,19 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from rightly.decisions import operating_point
 from rightly.evaluation.measurement import BeforeAfter
 from rightly.evaluation.results import Result
 from rightly.reporting.html.summary import (
-    THRESHOLDS,
-    count_accepted,
     count_confident_errors,
     determine_outcome,
     summarise_all,
-    summarise_classes,
     summarise_set,
 )
-from tests.reporting.html.test_study import make_set, make_study
+from tests.reporting.html.test_study import make_set
 
 
 def test_confident_errors_are_counted():
@@ -71,27 +67,16 @@ def test_summaries_hold_plain_numbers():
     words = summarise_set(one)
     sure = one.before > 0.9
     share = 100 * (sure & ~one.correct).sum() / sure.sum()
-    assert words.headline.startswith(f"{share:.0f} % of predictions above 0.9 are wrong")
+    assert words.headline.startswith(
+        f"{share:.1f}\N{NO-BREAK SPACE}% of predictions above 0.9 are wrong"
+    )
     assert words.headline.endswith("none (there are no such predictions).")  # 0.9 * before
 
 
-def test_the_slider_counts_what_a_threshold_accepts():
-    one = make_set()
-    counts = count_accepted(one.before, one.correct)
-    for k in (0, 37, 50, 99, 100):
-        point = operating_point(one.before, one.correct, float(THRESHOLDS[k]))
-        assert counts.count[k] / 400 == pytest.approx(point.coverage)
-        if counts.count[k]:
-            assert counts.right[k] / counts.count[k] == pytest.approx(point.accuracy)
-
-
-def test_class_lines_are_means_by_predicted_class():
-    one = make_set()
-    study = make_study(class_names=("ant", "bee", "cow"))
-    lines = summarise_classes(study, one)
-    of = one.predicted == 1
-    assert [line.name for line in lines] == ["ant", "bee", "cow"]
-    assert lines[1].count == of.sum()
-    assert lines[1].accuracy == pytest.approx(one.correct[of].mean())
-    assert lines[1].gap == pytest.approx(one.after[of].mean() - one.correct[of].mean())
-    assert len(summarise_classes(study, one, most=2)) == 2
+def test_the_errors_there_should_be_stand_beside_those_there_are():
+    confidence, correct = np.array([0.92, 0.98, 0.5]), np.array([False, True, False])
+    share = count_confident_errors(confidence, correct)
+    assert (share.wrong, share.expected) == (1, pytest.approx(0.1))
+    one = dataclasses.replace(make_set(), correct_before=np.zeros(400, dtype=bool))
+    words = summarise_set(one)
+    assert words.before.wrong == words.before.count > 0  # of the classifier's own classes

@@ -45,6 +45,13 @@ class StudySet:
     correct: Correct
     results: BeforeAfter
     examples: Sequence[Example] = ()
+    correct_before: Correct | None = None  # of the classifier's own class, where that differs
+
+    @property
+    def outcomes(self) -> dict[str, tuple[Confidence, Correct]]:
+        """Confidence and whether it is right, before and after."""
+        own = self.correct if self.correct_before is None else self.correct_before
+        return {"before": (self.before, own), "after": (self.after, self.correct)}
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,7 @@ class Study:
     view_names: Sequence[str] = ()
     class_names: Sequence[str] | None = None
     keeps_class: bool = True
+    threshold: float | None = None  # that the calibrator accepts by
     notes: Sequence[str] = field(default_factory=tuple)
 
 

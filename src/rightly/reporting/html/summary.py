@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from rightly.metrics.curves import wilson
+from rightly.decisions.thresholds import exact_interval
 from rightly.reporting.formatting import BETTER, WORSE, mark_change
 from rightly.reporting.html.study import Study, StudySet
 from rightly.shapes import Confidence, Correct
@@ -17,7 +16,6 @@ CONFIDENT = 0.9  # what people take for certain
 FEW, FEW_WRONG = 200, 20  # below this an interval is wider than what calibration can change
 TESTED = ("brier", "ece")  # a proper score, and the error most people quote
 NOTICEABLE = 0.02  # a mean confidence this far from accuracy is worth a sentence
-THRESHOLDS = np.arange(101) / 100  # where the slider can stand
 
 Outcome = Literal["better", "same", "worse", "mixed", "few"]
 WORDS: dict[Outcome, str] = {
@@ -35,6 +33,7 @@ class ErrorShare:
 
     count: int
     wrong: int
+    expected: float  # the errors there should be, by the confidence itself
     low: float
     high: float
 
@@ -61,9 +60,10 @@ def count_confident_errors(confidence: Confidence, correct: Correct) -> ErrorSha
     confident = confidence > CONFIDENT
     count, wrong = int(confident.sum()), int((confident & ~correct).sum())
     if not count:
-        return ErrorShare(0, 0, math.nan, math.nan)
-    low, high = wilson(np.array([wrong / count]), np.array([float(count)]))
-    return ErrorShare(count, wrong, float(low[0]), float(high[0]))
+        return ErrorShare(0, 0, 0.0, math.nan, math.nan)
+    low, high = exact_interval(wrong, count)
+    expected = float((1 - confidence[confident].astype(np.float64)).sum())
+    return ErrorShare(count, wrong, expected, low, high)
 
 
 def determine_outcome(one: StudySet) -> Outcome:
@@ -78,7 +78,7 @@ def determine_outcome(one: StudySet) -> Outcome:
 
 def summarise_set(one: StudySet) -> Summary:
     """One test set in words."""
-    before, after = (count_confident_errors(c, one.correct) for c in (one.before, one.after))
+    before, after = (count_confident_errors(*pair) for pair in one.outcomes.values())
     n, accuracy = len(one.labels), float(one.correct.mean())
     headline = (
         f"{_format_share(before)} of predictions above {CONFIDENT} are wrong; "
@@ -109,7 +109,7 @@ def describe_level(confidence: Confidence, correct: Correct) -> str:
 
 
 def _describe_levels(one: StudySet) -> str:
-    before, after = (describe_level(c, one.correct) for c in (one.before, one.after))
+    before, after = (describe_level(*pair) for pair in one.outcomes.values())
     if before == after:
         return f"Confidence is {before} on average, before and after."
     return f"Confidence was {before} on average; after calibration it is {after}."
@@ -118,8 +118,7 @@ def _describe_levels(one: StudySet) -> str:
 def _format_share(share: ErrorShare) -> str:
     if not share.count:
         return "none (there are no such predictions)"
-    percent = 100 * share.share
-    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.1f} %"
+    return f"{100 * share.share:.1f}\N{NO-BREAK SPACE}%"
 
 
 def summarise_all(summaries: Sequence[Summary]) -> str:
@@ -149,57 +148,10 @@ def _join(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-@dataclass(frozen=True, eq=False)
-class AcceptedCounts:
-    """How many samples reach each threshold, and how many of them are right."""
-
-    count: Int[np.ndarray, " thresholds"]
-    right: Int[np.ndarray, " thresholds"]
-
-
-def count_accepted(confidence: Confidence, correct: Correct) -> AcceptedCounts:
-    """What the slider shows."""
-    count, right = (
-        len(values) - np.searchsorted(np.sort(values), THRESHOLDS, side="left")
-        for values in (confidence, confidence[correct])
-    )
-    return AcceptedCounts(count, right)
-
-
-@dataclass(frozen=True, eq=False)
-class ClassSummary:
-    """The samples of one predicted class, in means."""
-
-    name: str
-    count: int
-    accuracy: float
-    before: float
-    after: float
-
-    @property
-    def gap(self) -> float:
-        return self.after - self.accuracy
-
-
-def summarise_classes(study: Study, one: StudySet, most: int = 200) -> list[ClassSummary]:
-    """One line for each predicted class, those with the most samples where there are many."""
-    count = np.bincount(one.predicted)
-
-    def mean(values: Float[np.ndarray, " n"]) -> np.ndarray:
-        return np.bincount(one.predicted, weights=values) / np.maximum(count, 1)
-
-    accuracy, before, after = (mean(1.0 * x) for x in (one.correct, one.before, one.after))
-    largest = [int(k) for k in np.argsort(-count, kind="stable")[:most] if count[k]]
-    return [
-        ClassSummary(
-            name_class(study, k),
-            int(count[k]),
-            float(accuracy[k]),
-            float(before[k]),
-            float(after[k]),
-        )
-        for k in sorted(largest)
-    ]
+def name_classes(study: Study) -> list[str]:
+    """Names of all classes that occur."""
+    most = max(int(max(one.predicted.max(), one.labels.max())) for one in study.sets)
+    return [name_class(study, k) for k in range(most + 1)]
 
 
 def name_class(study: Study, k: int | np.integer) -> str:

@@ -1,0 +1,38 @@
+"""What accepting from a threshold means on each test set, for the page and for its script."""
+
+import base64
+import json
+from typing import Any
+
+import numpy as np
+
+from rightly.decisions.thresholds import OperatingPoint, operating_point
+from rightly.reporting.html.study import Study, StudySet
+from rightly.shapes import Confidence, Correct
+
+
+def compute_points(one: StudySet, threshold: float) -> dict[str, OperatingPoint]:
+    """What the threshold accepts, before and after."""
+    return {
+        when: operating_point(confidence, correct, threshold)
+        for when, (confidence, correct) in one.outcomes.items()
+    }
+
+
+def write_outcomes(shown: Study) -> str:
+    """Every confidence and whether it is right, for the script; no user text can end it."""
+    sets = [{when: _encode(*pair) for when, pair in one.outcomes.items()} for one in shown.sets]
+    return json.dumps(sets, separators=(",", ":"))
+
+
+def _encode(confidence: Confidence, correct: Correct) -> dict[str, Any]:
+    """In falling order, as bytes: numbers in as few as hold them exactly, eight answers a byte."""
+    order = np.argsort(-confidence, kind="stable")
+    values = confidence[order].astype("<f8")
+    narrow = values.astype("<f4")
+    is_narrow = bool((narrow == values).all())
+    return {
+        "type": "f4" if is_narrow else "f8",
+        "confidence": base64.b64encode((narrow if is_narrow else values).tobytes()).decode(),
+        "right": base64.b64encode(np.packbits(correct[order]).tobytes()).decode(),
+    }

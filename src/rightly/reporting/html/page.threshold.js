@@ -1,0 +1,129 @@
+"use strict";
+// The threshold: moved, entered, or found by a target accuracy or by costs.
+
+const SETS = JSON.parse(document.getElementById("data").textContent).map((set) => ({
+  before: decodeOutcomes(set.before),
+  after: decodeOutcomes(set.after),
+}));
+const at = document.getElementById("at");
+const atExact = document.getElementById("at-exact");
+let threshold = Number(atExact.getAttribute("value"));
+
+const percent = (share) => (100 * share).toFixed(1);
+const NUMBER = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
+
+function writeShare(cell, right, count) {
+  const value = document.createElement("span");
+  const small = document.createElement("small");
+  value.textContent = count ? `${percent(right / count)} %` : "–";
+  small.textContent = count ? exactInterval(right, count).map(percent).join("–") : "";
+  cell.replaceChildren(value, document.createElement("br"), small);
+}
+
+function writeCost(cell, cost) {
+  const small = document.createElement("small");
+  const isExact = cost.low === cost.high;
+  small.textContent = isExact ? "" : `${NUMBER.format(cost.low)} to ${NUMBER.format(cost.high)}`;
+  const value = document.createElement("span");
+  value.textContent = NUMBER.format(cost.value);
+  cell.replaceChildren(value, document.createElement("br"), small);
+}
+
+// A button that moves the threshold to where the first k are accepted.
+function writeFound(cell, outcomes, k) {
+  if (!k) return cell.replaceChildren("none");
+  const button = document.createElement("button");
+  const found = writeThreshold(outcomes, k);
+  button.type = "button";
+  button.className = "found";
+  button.textContent = String(found);
+  button.addEventListener("click", () => moveTo(found));
+  return cell.replaceChildren(button);
+}
+
+// The number in a field, or null, said beside it, where it is none from low to high.
+function readNumber(field, low, high, note) {
+  const value = field.valueAsNumber;
+  const fits = value >= low && value <= high;
+  field.setAttribute("aria-invalid", String(!fits));
+  const range = high === Infinity ? `from ${low}` : `from ${low} to ${high}`;
+  if (note) note.textContent = fits ? "" : `Enter a number ${range}.`;
+  return fits ? value : null;
+}
+
+function showThreshold() {
+  for (const cell of document.querySelectorAll("#at-table td[data-when]")) {
+    const outcomes = SETS[Number(cell.parentElement.dataset.set)][cell.dataset.when];
+    const k = countAccepted(outcomes, threshold);
+    if (cell.dataset.what === "coverage") cell.textContent = `${percent(k / outcomes.n)} %`;
+    else writeShare(cell, outcomes.right[k], k);
+  }
+  for (const dot of document.querySelectorAll("circle[data-set]")) {
+    const outcomes = SETS[Number(dot.dataset.set)][dot.dataset.when];
+    const k = countAccepted(outcomes, threshold);
+    const { top, box } = dot.closest("svg").dataset;
+    const [left, right, lower, upper] = box.split(" ").map(Number);
+    const risk = k ? 1 - outcomes.right[k] / k : 0;
+    dot.setAttribute("cx", left + (right - left) * k / outcomes.n);
+    dot.setAttribute("cy", lower - (lower - upper) * Math.min(1, risk / Number(top)));
+    dot.style.visibility = k ? "visible" : "hidden";
+  }
+  showCosts();
+}
+
+function showTarget() {
+  const accuracy = readNumber(
+    document.getElementById("target"), 0, 1, document.getElementById("target-error"));
+  if (accuracy === null) return;
+  for (const row of document.querySelectorAll("#target-table tbody tr")) {
+    const outcomes = SETS[Number(row.dataset.set)].after;
+    const k = countForAccuracy(outcomes, accuracy);
+    writeFound(row.cells[1], outcomes, k);
+    row.cells[2].textContent = `${percent(k / outcomes.n)} %`;
+    writeShare(row.cells[3], outcomes.right[k], k);
+  }
+}
+
+function showCosts() {
+  const note = document.getElementById("cost-error-note");
+  const costs = {};
+  for (const name of ["error", "review", "gain"]) {
+    costs[name] = readNumber(document.getElementById(`cost-${name}`), 0, Infinity);
+  }
+  const invalid = Object.values(costs).includes(null);
+  note.textContent = invalid ? "Enter costs as numbers from 0." : "";
+  if (invalid) return;
+  for (const row of document.querySelectorAll("#cost-table tbody tr")) {
+    const outcomes = SETS[Number(row.dataset.set)].after;
+    const least = countForLeastCost(outcomes, costs);
+    writeFound(row.cells[1], outcomes, least);
+    [least, countAccepted(outcomes, threshold), outcomes.n, 0].forEach((k, i) => {
+      writeCost(row.cells[2 + i], computeCost(outcomes, k, costs));
+    });
+  }
+}
+
+function moveTo(value) {
+  threshold = value;
+  at.value = String(value);
+  atExact.value = String(value);
+  atExact.setAttribute("aria-invalid", "false");
+  showThreshold();
+}
+
+at.addEventListener("input", () => moveTo(at.valueAsNumber));
+atExact.addEventListener("input", () => {
+  const value = readNumber(atExact, 0, 1);
+  if (value === null) return;
+  threshold = value;
+  at.value = String(value);
+  showThreshold();
+});
+document.getElementById("target").addEventListener("input", showTarget);
+for (const name of ["error", "review", "gain"]) {
+  document.getElementById(`cost-${name}`).addEventListener("input", showCosts);
+}
+for (const part of document.querySelectorAll(".scripted")) part.hidden = false;
+for (const part of document.querySelectorAll(".static")) part.hidden = true;
+moveTo(threshold);
+showTarget();
