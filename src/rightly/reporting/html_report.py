@@ -18,6 +18,7 @@ from rightly.evaluation.data_sets import (
     load_test_sets,
     measure_accuracies,
 )
+from rightly.evaluation.groups import GroupNames, resolve_groups
 from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import Progress, compare_methods, resolve_metrics
 from rightly.evaluation.method_selection import resolve_methods
@@ -97,6 +98,7 @@ def report(
     metrics: str | Sequence[str] = PAGE_METRICS,
     views: Sequence[str] | None = None,
     images: Any = None,
+    groups: Any = None,
     title: str = "this classifier",
     bootstrap: Bootstrap | None = None,
     progress: Progress | None = None,
@@ -107,7 +109,8 @@ def report(
     """Makes a page about a fitted or saved `calibrator`, or about `method` fitted on `cal`.
 
     With `cal`, it is compared with `methods`; without, `calibrator` stands alone. `images` is the
-    folder, or the images, that the test sets were collected from, to show mistakes. The page is
+    folder, or the images, that the test sets were collected from, to show mistakes. `groups` is a
+    table of them (`evaluation/groups.py`), or maps names of tests to one group a row. The page is
     written to `out` where it is given; with `views`, only these are used. Test sets of
     another classifier, or with more than 1 % of the calibration rows, are refused unless
     `any_classifier` or `allow_overlap`.
@@ -118,12 +121,13 @@ def report(
     fitted = None if calibrator is None else open_calibrator(calibrator)
     loaded = load_test_sets(tests, views)
     if out is not None:
-        check_target(out, [cal, calibrator, images, *tests.values()])
+        check_target(out, [cal, calibrator, images, groups, *tests.values()])
     data = None if cal is None else load_data_set(cal, views, argument="cal")
     known = [] if data is None else [CalibrationData.of_predictions(data[0])]
     known += [] if fitted is None else [CalibrationData.of_calibrator(fitted)]
     check_test_sets(known, loaded, any_classifier, allow_overlap)
     pictures = None if images is None else Pictures.open(images, tests)
+    of_rows = {} if groups is None else resolve_groups(groups, tests)
     asked = bootstrap or Bootstrap()
     comparison = None
     if data is not None:
@@ -141,12 +145,12 @@ def report(
     evaluation = evaluate_sets(fitted, loaded, measured, asked)
     resolved = evaluation.bootstrap if comparison is None else comparison.bootstrap
     assert resolved is not None
-    sources = [cal, calibrator, *tests.values()]
+    sources = [cal, calibrator, groups, *tests.values()]
     shown = Study(
         title=title,
         method=fitted.title,
         calibration_count=fitted.calibrator.sample_count or 0,
-        sets=build_sets(evaluation, pictures),
+        sets=build_sets(evaluation, pictures, of_rows),
         metrics=measured,
         provenance=Provenance(command, read_versions(), digest_files(sources), 0, resolved),
         comparison=() if comparison is None else comparison.results,
@@ -193,7 +197,11 @@ def _note_pictures(evaluation: Evaluation, pictures: Pictures | None) -> tuple[s
     return (UNSHIFTED_PICTURES,) if pictures is not None and is_shifted else ()
 
 
-def build_sets(evaluation: Evaluation, pictures: Pictures | None = None) -> list[StudySet]:
+def build_sets(
+    evaluation: Evaluation,
+    pictures: Pictures | None = None,
+    groups: Mapping[str, GroupNames] | None = None,
+) -> list[StudySet]:
     """The arrays behind an evaluation, with its most confident mistakes."""
     fitted = evaluation.calibrator
     sets = []
@@ -207,6 +215,7 @@ def build_sets(evaluation: Evaluation, pictures: Pictures | None = None) -> list
             (fitted.classes(test) == truth).cpu().numpy(),
             evaluation.sets[name],
             correct_before=test.correct(truth).cpu().numpy(),
+            groups=(groups or {}).get(name),
         )
         rows = find_worst_mistakes(one)
         examples = [

@@ -133,8 +133,11 @@ def page(tmp_path_factory):
             class_names=[f"kind {k}" for k in range(10)],
         )
         rightly.save(folder / f"{name}.npz", named, labels)
+    groups = [f"blur set,{row},camera {row % 3}\n" for row in range(395)]
+    (folder / "groups.csv").write_text("".join(["test,row,group\n", *groups]))
     report(
         {f"{name} set": folder / f"{name}.npz" for name in ("ind", "blur")},
+        groups=folder / "groups.csv",
         cal=folder / "cal.npz",
         out=folder / "r.html",
         title="the model",
@@ -155,6 +158,17 @@ def test_the_page_needs_nothing_else(page):
         "forward pass",
     ):
         assert words in text
+
+
+def test_groups_come_worst_first_where_there_are_any(page):
+    text = page[0].read_text()
+    section = text[text.index('<section id="groups">') : text.index('<section id="classes">')]
+    assert "blur set" in section and "ind set" not in section
+    whole, few = section.split("1 group with fewer than 20 samples")
+    assert sorted(re.findall(r"camera \d", whole)) == ["camera 0", "camera 1", "camera 2"]
+    assert "no group" in few and "camera" not in few
+    lows = [float(low) for low in re.findall(r"([+-][\d.]+) to [+-]", whole)]
+    assert len(lows) == 3 and lows == sorted(lows, reverse=True)
 
 
 def cells(browser, selector):
@@ -251,7 +265,7 @@ def test_without_its_script_the_page_still_tells(page):
 def test_tables_sort_by_click_and_by_key(page):
     with chromium() as browser:
         browser.get(page[0].as_uri())
-        table = "table.sortable"
+        table = "#classes table.sortable"
         heads = browser.find_elements(By.CSS_SELECTOR, f"{table} th button")[:6]
 
         def column(k):

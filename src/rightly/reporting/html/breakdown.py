@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
-from rightly.decisions.thresholds import exact_interval
+from rightly.decisions.thresholds import OperatingPoint, exact_interval, operating_point
 from rightly.reporting.html.study import StudySet
 
 FEW = 20  # samples; below, the interval of a share is up to 45 points wide
@@ -24,6 +24,7 @@ class Part:
     high: float
     before: float
     after: float
+    accepted: OperatingPoint
 
     @property
     def accuracy(self) -> float:
@@ -58,37 +59,52 @@ class Breakdown:
 
 
 def break_down(
-    one: StudySet, key: Int[np.ndarray, " n"], names: Sequence[str], *, worst_first: bool = False
+    one: StudySet,
+    key: Int[np.ndarray, " n"],
+    names: Sequence[str],
+    threshold: float,
+    *,
+    worst_first: bool = False,
 ) -> Breakdown:
     """The parts of a test set by a number for each sample, and the names of these numbers.
 
     In their order, or by how much too sure they are for certain: the low end of the interval,
     since of many small parts some look bad by chance.
     """
-    count = np.bincount(key, minlength=len(names))
-
-    def total(values: np.ndarray) -> Float[np.ndarray, " parts"]:
-        return np.bincount(key, weights=values, minlength=len(names))
-
-    right, before, after = (total(1.0 * x) for x in (one.correct, one.before, one.after))
-    largest = np.argsort(-count, kind="stable")[:MOST]
+    order = np.argsort(key, kind="stable")
+    ends = np.searchsorted(key[order], np.arange(len(names) + 1))
+    largest = np.argsort(-np.diff(ends), kind="stable")[:MOST]
     parts = [
-        Part(
-            names[k],
-            int(count[k]),
-            int(right[k]),
-            *exact_interval(int(right[k]), int(count[k])),
-            float(before[k] / count[k]),
-            float(after[k] / count[k]),
-        )
+        _summarise(one, order[ends[k] : ends[k + 1]], names[k], threshold)
         for k in sorted(largest.tolist())
-        if count[k]
+        if ends[k] < ends[k + 1]
     ]
     if worst_first:
         parts.sort(key=lambda part: -part.gap_low)
-    left_out = max(0, int((count > 0).sum()) - MOST)
     return Breakdown(
         [part for part in parts if part.count >= FEW],
         [part for part in parts if part.count < FEW],
-        left_out,
+        max(0, int((np.diff(ends) > 0).sum()) - MOST),
+    )
+
+
+def break_down_groups(one: StudySet, threshold: float) -> Breakdown | None:
+    """The parts of a test set by group, the worst first; none where there are no groups."""
+    if one.groups is None:
+        return None
+    names, key = np.unique(one.groups, return_inverse=True)
+    spelled = [str(name) or "no group" for name in names]
+    return break_down(one, key, spelled, threshold, worst_first=True)
+
+
+def _summarise(one: StudySet, rows: Int[np.ndarray, " rows"], name: str, threshold: float) -> Part:
+    right, after = int(one.correct[rows].sum()), one.after[rows]
+    return Part(
+        name,
+        len(rows),
+        right,
+        *exact_interval(right, len(rows)),
+        float(one.before[rows].mean()),
+        float(after.mean()),
+        operating_point(after, one.correct[rows], threshold),
     )

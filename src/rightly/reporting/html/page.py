@@ -11,7 +11,7 @@ from rightly.metrics import METRICS
 from rightly.optional import require
 from rightly.reporting import formatting
 from rightly.reporting.html import acceptance, drawing, summary
-from rightly.reporting.html.breakdown import FEW, break_down
+from rightly.reporting.html.breakdown import FEW, break_down, break_down_groups
 from rightly.reporting.html.study import Study
 
 SCRIPTS = ("page.binomial.js", "page.outcomes.js", "page.threshold.js", "page.tables.js")
@@ -39,6 +39,7 @@ def render(shown: Study) -> str:
         change_interval=formatting.format_change_interval,
     )
     threshold = summary.CONFIDENT if shown.threshold is None else shown.threshold
+    names = summary.name_classes(shown)
     summaries = [summary.summarise_set(one) for one in shown.sets]
     return environment.get_template("page.html").render(
         study=shown,
@@ -55,7 +56,8 @@ def render(shown: Study) -> str:
         reliability=[markup(drawn) for drawn in drawing.draw_all_reliability(shown.sets)],
         risk=[markup(drawn) for drawn in drawing.draw_all_risk_coverage(shown.sets)],
         few=FEW,
-        classes=[break_down(one, one.predicted, summary.name_classes(shown)) for one in shown.sets],
+        classes=[break_down(one, one.predicted, names, threshold) for one in shown.sets],
+        groups=[break_down_groups(one, threshold) for one in shown.sets],
         comparison=_lay_out_comparison(shown),
         cost=_compute_cost(shown),
         threshold=threshold,

@@ -47,6 +47,8 @@ class StudySet:
     examples: Sequence[Example] = ()
     correct_before: Correct | None = None  # of the classifier's own class, where that differs
 
+    groups: np.ndarray | None = None  # the name of each sample's group, or ""
+
     @property
     def outcomes(self) -> dict[str, tuple[Confidence, Correct]]:
         """Confidence and whether it is right, before and after."""
