@@ -35,6 +35,9 @@ def test_the_view_that_knows_something_comes_first():
     assert ranking.grown[0].views == ("telling",)
     assert [len(gain.views) for gain in ranking.grown] == [1, 2, 3]
     assert ranking.without.gain == 0
+    assert ranking.every == ranking.grown[-1]
+    assert ranking.find_smallest(0.9).views == ("telling",)
+    assert ranking.find_smallest(99.0) is None
     assert tried[:3] == ["echo", "telling", "other"] and " + " in tried[-1]
     for gain in (*ranking.alone, *ranking.grown):
         assert gain.low <= gain.gain <= gain.high
@@ -44,7 +47,7 @@ def test_the_view_that_knows_something_comes_first():
 
 def test_ranking_is_repeatable_and_keeps_to_the_most():
     once, again = (rank_views(*make_telling(n=300), most=1, seed=3) for _ in range(2))
-    assert once == again and len(once.grown) == 1
+    assert once == again and len(once.grown) == 1 and len(once.every.views) == 3
 
 
 def test_selection_keeps_to_the_passes_and_to_what_gains():

@@ -147,7 +147,7 @@ def test_methods_keep_every_word(width):
 def test_views_costs_and_candidates_keep_every_word(width):
     names = ("random_resized_crop", "color_jitter")
     gains = tuple(ViewGain(names[:k], 0.1, 0.2, 0.03, 0.01, 0.05) for k in (1, 2))
-    ranking = ViewRanking(ViewGain((), 0.12, 0.3, 0.0, 0.0, 0.0), gains, gains)
+    ranking = ViewRanking(ViewGain((), 0.12, 0.3, 0.0, 0.0, 0.0), gains, gains, gains[-1])
     check(
         print_at(width, terminal.render_views, ranking),
         width,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from rightly.calibrators import calibrator, first_of
+from rightly.calibrators import Calibrator, Cascade, calibrator, first_of
 from rightly.calibrators.cascade import FULL_BAND, Band, HeldOut, cross_fit, select_band
 from rightly.calibrators.row_order import sort_rows
 from rightly.calibrators.solvers.execution import single_threaded
@@ -73,6 +73,14 @@ def select_views_for_budget(
         return compute_view_costs(predictions.with_views(names), labels, method, [budget])[0].brier
 
     return min(sets, key=error)
+
+
+def measure_passes(calibrator: Calibrator, predictions: Predictions) -> float:
+    """Forward passes for each image, on average: with a budget views are not always looked at."""
+    deferred = 1.0
+    if isinstance(calibrator, Cascade):
+        deferred = float(calibrator.needs_views(predictions).double().mean())
+    return 1 + deferred * len(calibrator.view_names)
 
 
 def default_budgets(views: int) -> list[float]:

@@ -50,6 +50,11 @@ class ViewRanking:
     without: ViewGain
     alone: tuple[ViewGain, ...]
     grown: tuple[ViewGain, ...]
+    every: ViewGain  # all views together
+
+    def find_smallest(self, share: float) -> ViewGain | None:
+        """The smallest grown set that gains this share of what all do; None where none does."""
+        return next((one for one in self.grown if one.gain >= share * self.every.gain), None)
 
 
 def rank_views(
@@ -79,7 +84,8 @@ def rank_views(
             progress(" + ".join(gain.views))
         grown.append(gain)
     ranked = sorted(alone, key=lambda one: -one.gain)
-    return ViewRanking(losses.compute_gain(()), tuple(ranked), tuple(grown))
+    every = grown[-1] if len(grown) == count else losses.compute_gain(range(count))
+    return ViewRanking(losses.compute_gain(()), tuple(ranked), tuple(grown), every)
 
 
 def select_views(predictions: Predictions, labels: AnyArray, extra_passes: int) -> tuple[str, ...]:

@@ -2,12 +2,10 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from rightly.atomic_write import check_target, write_atomically
 from rightly.calibrators import CALIBRATORS, FittedCalibrator
@@ -18,7 +16,7 @@ from rightly.evaluation.data_sets import (
     load_test_sets,
     measure_accuracies,
 )
-from rightly.evaluation.groups import GroupNames, resolve_groups
+from rightly.evaluation.groups import resolve_groups
 from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import Progress, compare_methods, resolve_metrics
 from rightly.evaluation.method_selection import resolve_methods
@@ -27,15 +25,8 @@ from rightly.reporting.comparison import Comparison
 from rightly.reporting.evaluation_table import Evaluation, evaluate_sets, open_calibrator
 from rightly.reporting.html import summary
 from rightly.reporting.html.page import render
-from rightly.reporting.html.study import (
-    UNSHIFTED_PICTURES,
-    WORST,
-    Example,
-    Pictures,
-    Provenance,
-    Study,
-    StudySet,
-)
+from rightly.reporting.html.study import Pictures, Provenance, Study
+from rightly.reporting.html.study_sets import build_sets, note_pictures, rank_own_views
 from rightly.reporting.layout import Layout
 from rightly.reporting.provenance import digest_files, read_versions
 from rightly.reporting.result_table import ResultTable
@@ -160,7 +151,9 @@ def report(
         class_names=fitted.class_names,
         keeps_class=fitted.keeps_class,
         threshold=fitted.threshold,
-        notes=_note_pictures(evaluation, pictures),
+        file=str(calibrator) if isinstance(calibrator, str | os.PathLike) else "",
+        views=rank_own_views(fitted, data, progress),
+        notes=note_pictures(evaluation, pictures),
     )
     made = Report(render(shown), evaluation, comparison, None if out is None else Path(out))
     if out is not None:
@@ -189,43 +182,3 @@ def _compare_with(
     resolved = bootstrap.resolve([*names, *others])
     accuracy = measure_accuracies(tests)
     return Comparison(results, resolved, skipped, calibrators, data, tests, accuracy, notes)
-
-
-def _note_pictures(evaluation: Evaluation, pictures: Pictures | None) -> tuple[str, ...]:
-    sets = [test for test, _ in evaluation.tests.values()]
-    is_shifted = any(test.shift is not None and bool(test.shift.any()) for test in sets)
-    return (UNSHIFTED_PICTURES,) if pictures is not None and is_shifted else ()
-
-
-def build_sets(
-    evaluation: Evaluation,
-    pictures: Pictures | None = None,
-    groups: Mapping[str, GroupNames] | None = None,
-) -> list[StudySet]:
-    """The arrays behind an evaluation, with its most confident mistakes."""
-    fitted = evaluation.calibrator
-    sets = []
-    for name, (test, truth) in evaluation.tests.items():
-        one = StudySet(
-            name,
-            test.confidence.cpu().numpy(),
-            fitted.confidence(test).cpu().numpy(),
-            fitted.classes(test).cpu().numpy(),
-            truth.cpu().numpy(),
-            (fitted.classes(test) == truth).cpu().numpy(),
-            evaluation.sets[name],
-            correct_before=test.correct(truth).cpu().numpy(),
-            groups=(groups or {}).get(name),
-        )
-        rows = find_worst_mistakes(one)
-        examples = [
-            Example(row) if pictures is None else pictures.find_example(name, row) for row in rows
-        ]
-        sets.append(replace(one, examples=examples))
-    return sets
-
-
-def find_worst_mistakes(one: StudySet, most: int = WORST) -> list[int]:
-    """Rows of the wrong predictions that stay most confident after calibration."""
-    wrong = np.flatnonzero(~one.correct)
-    return [int(i) for i in wrong[np.argsort(-one.after[wrong], kind="stable")][:most]]

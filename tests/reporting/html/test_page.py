@@ -1,6 +1,7 @@
 """The report: made from data in Python, and it works in a browser."""
 
 import dataclasses
+import hashlib
 import re
 
 import numpy as np
@@ -17,6 +18,7 @@ from rightly.reporting.html.page import render
 from rightly.reporting.html.study import Example, Provenance, Study, StudySet
 from tests.browser import chromium, console_errors
 from tests.conftest import make
+from tests.evaluation.test_view_selection import make_telling
 from tests.reporting.html.test_study import collected as collected
 from tests.reporting.html.test_study import make_changes, make_set, make_study
 
@@ -63,11 +65,30 @@ def test_a_deployed_calibrator_needs_no_calibration_data(sample, other, tmp_path
     made = report({"mine": other}, calibrator=path, bootstrap=Bootstrap(100))
     assert made.comparison is None and made.path is None
     assert 'id="methods"' not in made.html and "4 forward passes" in made.html
-    assert str(path) in made.html and "fitted on 300 samples" in made.html
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert f"very file that is deployed, <code>{path}</code>" in made.html
+    assert made.html.count(digest) == 2 and "fitted on 300 samples" in made.html
+    assert "give nearly all" not in made.html  # what views give needs calibration data
     assert repr(made) == "<Report: ca_views on mine, not saved>"
     again = report({"mine": other}, calibrator=fitted, bootstrap=Bootstrap(100))
-    assert again.evaluation.to_csv() == made.evaluation.to_csv()
+    assert again.evaluation.to_csv() == made.evaluation.to_csv() and "deployed" not in again.html
     assert made._repr_html_().startswith("<iframe srcdoc=") and "<html" not in made._repr_html_()
+
+
+def test_a_calibrator_with_a_budget_tells_the_passes_it_takes(sample, other):
+    fitted = rightly.fit("ca_views", *sample, budget=1.5)
+    made = report({"mine": other}, calibrator=fitted, bootstrap=Bootstrap(100))
+    deferred = fitted.calibrator.needs_views(fitted.select_views(other[0])).double().mean()
+    passes = 1 + len(fitted.view_names) * float(deferred)
+    assert 1 < passes < 1 + len(fitted.view_names)
+    assert f"<strong>{passes:.2f}</strong> on mine" in made.html
+
+
+def test_the_views_that_give_nearly_all_are_named():
+    cal, test = (make_telling(seed=seed) for seed in (0, 1))
+    made = report({"mine": test}, cal=cal, methods=["uncalibrated"], bootstrap=Bootstrap(100))
+    assert re.search("<strong>telling</strong> gives nearly all that\\s+3 views give", made.html)
+    assert "--views telling<" in made.html
 
 
 def test_a_deployed_calibrator_is_compared_as_it_is(sample, other):

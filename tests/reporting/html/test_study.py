@@ -20,10 +20,8 @@ from rightly.reporting.html.study import (
     StudySet,
     make_thumbnail,
 )
+from rightly.reporting.html.study_sets import find_worst_mistakes
 from rightly.reporting.html.summary import name_class
-from rightly.reporting.html_report import (
-    find_worst_mistakes,
-)
 from rightly.reporting.provenance import digest_file, digest_files, read_versions
 from tests.predictions.shards import asked
 

@@ -15,6 +15,7 @@ from rightly.reporting.html.breakdown import FEW, break_down, break_down_groups
 from rightly.reporting.html.study import Study
 
 SCRIPTS = ("page.binomial.js", "page.outcomes.js", "page.threshold.js", "page.tables.js")
+NEARLY_ALL = 0.9  # of what all views gain
 TARGET = 0.98  # the accuracy that the page starts with
 COSTS = {"error": 10, "review": 1, "gain": 0}  # and the costs
 
@@ -60,6 +61,8 @@ def render(shown: Study) -> str:
         groups=[break_down_groups(one, threshold) for one in shown.sets],
         comparison=_lay_out_comparison(shown),
         cost=_compute_cost(shown),
+        views=_lay_out_views(shown),
+        nearly_all=NEARLY_ALL,
         threshold=threshold,
         target=TARGET,
         costs=COSTS,
@@ -112,4 +115,21 @@ def _compute_cost(shown: Study) -> dict[str, Any]:
             base = rows.get((shown.reference, one.name, metric))
             if row is not None and base is not None and shown.method != shown.reference:
                 lines.append((one.name, metric, base, row, _mark(row, base)))
-    return {"passes": 1 + len(shown.view_names), "lines": lines}
+    most = 1 + len(shown.view_names)
+    is_cascade = any(one.passes < most for one in shown.sets) and most > 1
+    return {"passes": most, "is_cascade": is_cascade, "lines": lines}
+
+
+def _lay_out_views(shown: Study) -> dict[str, Any] | None:
+    """What one, two and three views gain beside all, in points of the Brier score."""
+    ranking = shown.views
+    if ranking is None:
+        return None
+    every = ranking.every
+    lines = [one for one in ranking.grown if len(one.views) < len(every.views)]
+    return {
+        "helps": every.low > 0,
+        "smallest": ranking.find_smallest(NEARLY_ALL),
+        "lines": [(one, one.gain / every.gain if every.gain > 0 else None) for one in lines],
+        "every": every,
+    }

@@ -15,6 +15,7 @@ from rightly.datasets import ImageDataset, UnreadableImage, open_images
 from rightly.evaluation.data_sets import name_shift
 from rightly.evaluation.measurement import BeforeAfter
 from rightly.evaluation.results import Bootstrap, Result
+from rightly.evaluation.view_selection import ViewRanking
 from rightly.optional import require
 from rightly.predictions.parquet import read_image_names
 from rightly.shapes import Confidence, Correct, TrueClasses
@@ -48,6 +49,7 @@ class StudySet:
     correct_before: Correct | None = None  # of the classifier's own class, where that differs
 
     groups: np.ndarray | None = None  # the name of each sample's group, or ""
+    passes: float = 1.0  # forward passes for each sample, on average
 
     @property
     def outcomes(self) -> dict[str, tuple[Confidence, Correct]]:
@@ -84,6 +86,8 @@ class Study:
     class_names: Sequence[str] | None = None
     keeps_class: bool = True
     threshold: float | None = None  # that the calibrator accepts by
+    file: str = ""  # that the calibrator was read from
+    views: ViewRanking | None = None  # what each of its views gains on the calibration data
     notes: Sequence[str] = field(default_factory=tuple)
 
 
