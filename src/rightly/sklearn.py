@@ -178,6 +178,6 @@ class CalibratedEstimator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
         if response == "predict_proba":
             return Predictions.from_probabilities(values)
         if values.ndim == 1:
-            values = np.stack([np.zeros(len(values)), values], -1)
+            return Predictions.from_binary(values)
         # Softmax is the same, and what is negative is never mistaken for probabilities.
         return Predictions(values - values.max(-1, keepdims=True))

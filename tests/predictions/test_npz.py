@@ -81,8 +81,9 @@ LOGITS = np.random.default_rng(0).normal(size=(4, 3))
 @pytest.mark.parametrize(
     ("arrays", "error", "words"),
     [
-        ({"scores": LOGITS}, ValueError, "must hold logits, but it holds"),
-        ({"probabilities": LOGITS}, ValueError, "from_probabilities"),
+        ({"scores": LOGITS}, ValueError, "must hold logits or probabilities, but it holds"),
+        ({"probabilities": LOGITS}, ValueError, "probabilities must be non-negative rows"),
+        ({"probs": LOGITS}, ValueError, "name the array probabilities"),
         ({"logits": LOGITS, "labels": np.zeros(4)}, TypeError, "labels must be integers"),
         ({"logits": LOGITS, "labels": np.zeros(3, int)}, ValueError, "labels must have shape"),
         ({"logits": LOGITS, "labels": np.full(4, 3)}, ValueError, "labels must lie in"),
@@ -260,5 +261,6 @@ def test_nothing_is_written_when_writing_fails(tmp_path, sample):
 
 def test_a_single_array_is_told_from_a_truncated_archive(tmp_path):
     np.save(tmp_path / "logits.npy", np.zeros((3, 2)))
+    (tmp_path / "logits.npy").rename(tmp_path / "logits.npz")
     with pytest.raises(ValueError, match=r"is one array as numpy.save writes it.*numpy.savez"):
-        rightly.load(tmp_path / "logits.npy")
+        rightly.load(tmp_path / "logits.npz")

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from rightly.tensor_shapes import Labels
 
 OUTPUTS = ("out", "json", "plot")  # options that name what a command writes
-DATA_SET = ".npz, or a folder that collect wrote"
+DATA_SET = ".npz, .npy, .pt or .csv, or a folder that collect wrote"
+# Parameters of commands that name data sets.
+DATA_SETS = ("cal", "test", "unlabelled", "new", "on")
 
 Cal = Annotated[
     Path,
@@ -165,7 +167,10 @@ def read_data_set(path: Path, views: Sequence[str] = ()) -> "tuple[Predictions, 
     if views and predictions.view_names != tuple(views):
         predictions = predictions.with_views(list(views))
     if labels is None:
-        raise ValueError(f"{path} must hold labels to fit or measure with, but it has none")
+        raise ValueError(
+            f"{path} must hold labels to fit or measure with, but it has none: name a file that "
+            "has them by --labels FILE"
+        )
     return predictions, labels
 
 

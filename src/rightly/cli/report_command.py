@@ -20,6 +20,7 @@ from rightly.cli.inputs import (
     select_given,
     split_names,
 )
+from rightly.predictions.reading import current_reading
 
 EXAMPLE = "rightly report cal.npz --on test.npz --out report.html"
 
@@ -91,6 +92,8 @@ def run(
         "bootstrap-seed": bootstrap_seed,
         "any-classifier": any_classifier,
         "allow-overlap": allow_overlap,
+        "probabilities": current_reading().probabilities,
+        "labels": list(current_reading().labels),
         "out": out,
     }
     if cal is None and calibrator is None:

@@ -34,7 +34,8 @@ def _read_data_set(source: Any, views: Sequence[str] | None, argument: str) -> L
         if labels is None:
             raise ValueError(
                 f"{argument} must hold labels to fit or measure with, but {os.fspath(source)} has "
-                "none: save it with rightly.save(path, predictions, labels)"
+                "none: save it with rightly.save(path, predictions, labels), or name a file that "
+                "has them by labels="
             )
     elif isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], Predictions):
         predictions, labels = source[0], check_labels(source[1], source[0])

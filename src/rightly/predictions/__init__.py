@@ -12,14 +12,15 @@ if TYPE_CHECKING:
     from rightly.predictions.files import load as load
     from rightly.predictions.files import read_source as read_source
     from rightly.predictions.files import save as save
+    from rightly.predictions.labels import check_labels as check_labels
     from rightly.predictions.predictions import Predictions as Predictions
-    from rightly.predictions.predictions import check_labels as check_labels
 
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "concatenation": ("concatenate",),
         "files": ("load", "read_source", "save"),
-        "predictions": ("Predictions", "check_labels"),
+        "labels": ("check_labels",),
+        "predictions": ("Predictions",),
     },
 )

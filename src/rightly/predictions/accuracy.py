@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from rightly.predictions.labels import check_labels
 from rightly.predictions.parquet import open_shards, read_columns
-from rightly.predictions.predictions import Predictions, check_labels
+from rightly.predictions.predictions import Predictions
 from rightly.shapes import AnyArray
 
 LEVEL = 0.01  # of the test against chance

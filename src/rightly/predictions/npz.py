@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from rightly.atomic_write import write_atomically
-from rightly.predictions.predictions import Predictions, check_labels
+from rightly.predictions.labels import check_labels
+from rightly.predictions.predictions import Predictions
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels
 
@@ -23,6 +24,9 @@ ENCRYPTED = 0x1  # a flag of members
 GROWTH = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
 # What NumPy and zipfile raise on members that are no arrays.
 UNREADABLE = (ValueError, RecursionError, SyntaxError, NotImplementedError, tokenize.TokenError)
+DAMAGED = (
+    *(MemoryError, zipfile.BadZipFile, zlib.error, EOFError, OSError, KeyError, RuntimeError),
+)
 HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -32,16 +36,30 @@ TEXT = "fingerprint"
 NAMES = ("view_names", "class_names", "shift_names")
 
 
-def read(path: Path) -> tuple[Predictions, Labels | None]:
+def read(path: Path, probabilities: bool = False) -> tuple[Predictions, Labels | None]:
     """Predictions and labels of one archive, read without ever unpickling anything."""
-    arrays = _read_npz(path)
+    return make_predictions(path, read_arrays(path), probabilities)
+
+
+def make_predictions(
+    path: Path, arrays: dict[str, np.ndarray], probabilities: bool = False
+) -> tuple[Predictions, Labels | None]:
+    """Predictions and labels of arrays by the names of the format; these say what they hold."""
     _check_version(path, arrays.pop("format_version", None))
-    unknown = sorted(set(arrays) - {*ARRAYS, *NAMES, TEXT, "labels"})
-    if "logits" not in arrays:
-        hint = ""
-        if "probabilities" in arrays or "probs" in arrays:
-            hint = ": build them with Predictions.from_probabilities and write them with save"
-        raise ValueError(f"{path} must hold logits, but it holds {sorted(arrays)}{hint}")
+    source = "probabilities" if "logits" not in arrays else "logits"
+    unknown = sorted(set(arrays) - {*ARRAYS, *NAMES, TEXT, "labels", source})
+    if source not in arrays:
+        hint = ": name the array probabilities" if "probs" in arrays else ""
+        raise ValueError(
+            f"{path} must hold logits or probabilities, but it holds {sorted(arrays)}{hint}"
+        )
+    if probabilities and source == "logits":
+        raise ValueError(
+            f"probabilities=True contradicts {path}, which names its array logits: leave it out, "
+            "or name the array probabilities"
+        )
+    if source == "probabilities" and "view_logits" in arrays:
+        raise ValueError(f"{path} must not hold both probabilities and view_logits")
     if unknown:
         warnings.warn(f"{path} holds keys that are not read: {unknown}", UserWarning, stacklevel=3)
     options: dict[str, Any] = {name: arrays[name] for name in ARRAYS if name in arrays}
@@ -51,7 +69,10 @@ def read(path: Path) -> tuple[Predictions, Labels | None]:
             if arrays[TEXT].shape or arrays[TEXT].dtype.kind != "U":
                 raise ValueError(f"{TEXT} must be one text, got {arrays[TEXT].dtype}")
             options[TEXT] = str(arrays[TEXT])
-        predictions = Predictions(**options)
+        if source == "probabilities":
+            predictions = Predictions.from_probabilities(arrays[source], **options)
+        else:
+            predictions = Predictions(**options)
         labels = arrays.get("labels")
         return predictions, None if labels is None else check_labels(labels, predictions)
     except (ValueError, TypeError) as error:
@@ -89,15 +110,16 @@ def _write_npz(path: Path, arrays: dict[str, Any]) -> None:
         np.savez_compressed(file, **arrays)
 
 
-def _read_npz(path: Path) -> dict[str, np.ndarray]:
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an archive by name."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no predictions file {path}")
     with path.open("rb") as file:
         is_array = file.read(len(MAGIC)) == MAGIC
     if is_array:
         raise ValueError(
-            f"{path} is one array as numpy.save writes it, not an archive of named arrays: write "
-            "numpy.savez('cal.npz', logits=logits, labels=labels)"
+            f"{path} is one array as numpy.save writes it, not an archive of named arrays: call it "
+            ".npy, or write numpy.savez('cal.npz', logits=logits, labels=labels)"
         )
     if not zipfile.is_zipfile(path):
         raise ValueError(
@@ -109,19 +131,33 @@ def _read_npz(path: Path) -> dict[str, np.ndarray]:
         with zipfile.ZipFile(path) as archive:
             for name, member in _list_members(archive, path.stat().st_size).items():
                 with archive.open(member) as file:
-                    arrays[name] = _read_array(file, member)
-    except MemoryError as error:
-        raise ValueError(f"{path} holds arrays that do not fit into memory") from error
-    except UNREADABLE as error:
-        if "pickle" in str(error):
-            raise ValueError(
-                f"{path} holds pickled Python objects, which could run code and are never "
-                "loaded: save plain arrays"
-            ) from error
-        raise ValueError(f"{path} cannot be read as arrays: {error}") from error
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, KeyError, RuntimeError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
+                    arrays[name] = _read_array(file, member.filename, member.file_size)
+    except (*UNREADABLE, *DAMAGED) as error:
+        raise _describe(path, error) from error
     return arrays
+
+
+def read_npy(path: Path) -> np.ndarray:
+    """The array of a file that numpy.save wrote, never unpickled."""
+    try:
+        with path.open("rb") as file:
+            return _read_array(file, path.name, path.stat().st_size)
+    except (*UNREADABLE, *DAMAGED) as error:
+        raise _describe(path, error) from error
+
+
+def _describe(path: Path, error: Exception) -> ValueError:
+    """What is wrong with a file that NumPy or zipfile cannot read."""
+    if isinstance(error, MemoryError):
+        return ValueError(f"{path} holds arrays that do not fit into memory")
+    if not isinstance(error, UNREADABLE):
+        return ValueError(f"{path} is damaged: {error}")
+    if "pickle" in str(error):
+        return ValueError(
+            f"{path} holds pickled Python objects, which could run code and are never loaded: "
+            "save plain arrays"
+        )
+    return ValueError(f"{path} cannot be read as arrays: {error}")
 
 
 def _list_members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
@@ -148,20 +184,17 @@ def _list_members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipI
     return members
 
 
-def _read_array(file: Any, member: zipfile.ZipInfo) -> np.ndarray:
-    """The array of one member, whose header claims no more than the member holds."""
+def _read_array(file: Any, name: str, size: int) -> np.ndarray:
+    """An array whose header claims no more than the size of what it is in."""
     version = np.lib.format.read_magic(file)
     if version not in HEADERS:
-        raise ValueError(f"{member.filename} has version {version} of numpy's format")
+        raise ValueError(f"{name} has version {version} of numpy's format")
     shape, is_fortran, dtype = HEADERS[version](file)
     if dtype.hasobject:
-        raise ValueError(f"{member.filename} must be unpickled")
+        raise ValueError(f"{name} must be unpickled")
     claimed = math.prod(shape) * dtype.itemsize
-    if claimed > member.file_size:
-        raise ValueError(
-            f"{member.filename} claims the shape {shape}, {claimed:,} bytes, but holds "
-            f"{member.file_size:,}"
-        )
+    if claimed > size:
+        raise ValueError(f"{name} claims the shape {shape}, {claimed:,} bytes, but holds {size:,}")
     if not claimed:
         return np.empty(shape, dtype)
     content = np.empty(claimed, np.uint8)
@@ -169,8 +202,8 @@ def _read_array(file: Any, member: zipfile.ZipInfo) -> np.ndarray:
         chunk = file.read(min(BUFFER, claimed - start))
         content[start : start + len(chunk)] = np.frombuffer(chunk, np.uint8)
         if len(chunk) != min(BUFFER, claimed - start):
-            raise EOFError(f"{member.filename} ends too early")
+            raise EOFError(f"{name} ends too early")
     if file.read(1):
-        raise ValueError(f"{member.filename} holds more than its {claimed:,} bytes")
+        raise ValueError(f"{name} holds more than its {claimed:,} bytes")
     flat = content.view(dtype)
     return flat.reshape(shape[::-1]).T if is_fortran else flat.reshape(shape)

@@ -13,14 +13,9 @@ import numpy as np
 
 from rightly.optional import require
 from rightly.predictions.bounded_json import are_names, is_count, is_text, parse_json
-from rightly.predictions.predictions import Predictions, check_labels
-from rightly.predictions.shards import (
-    MAX_SHARDS,
-    SHARDS,
-    check_rows,
-    find_doubled,
-    list_shards,
-)
+from rightly.predictions.labels import check_labels
+from rightly.predictions.predictions import Predictions
+from rightly.predictions.shards import MAX_SHARDS, SHARDS, check_rows, find_doubled, list_shards
 from rightly.tensor_shapes import Labels
 
 VERSION = 2  # 1 called the column `image` `index`

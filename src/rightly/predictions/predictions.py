@@ -9,7 +9,9 @@ from uuid import uuid4
 import torch
 from torch import Tensor
 
-from rightly.predictions.masking import check_possible, has_masked
+from rightly.predictions.binary import stack_probabilities, stack_scores
+from rightly.predictions.labels import check_labels
+from rightly.predictions.masking import has_masked
 from rightly.predictions.validation import (
     check_class_names,
     check_features,
@@ -111,6 +113,16 @@ class Predictions:
             views = check_log_probabilities("view_log_probabilities", view_log_probabilities)
         own = check_log_probabilities("log_probabilities", log_probabilities)
         return cls(own, views, **others)
+
+    @classmethod
+    def from_binary(cls, scores: AnyArray, **others: Any) -> "Predictions":
+        """Predictions of a classifier with one output, (n,) or (n, 1): the log-odds of class 1."""
+        return cls(stack_scores(scores), **others)
+
+    @classmethod
+    def from_binary_probabilities(cls, probabilities: AnyArray, **others: Any) -> "Predictions":
+        """Predictions of a classifier with one output, (n,) or (n, 1): P(class 1)."""
+        return cls.from_probabilities(stack_probabilities(probabilities), **others)
 
     @classmethod
     def unchecked(cls, logits: Logits, **others: Any) -> "Predictions":
@@ -231,19 +243,6 @@ class Predictions:
         if not len(copy.logits):
             raise ValueError("predictions must keep at least one row, but none was selected")
         return copy
-
-
-def check_labels(labels: AnyArray, predictions: Predictions) -> Labels:
-    """True classes as int64 on the device of the predictions, or an error that says what is off."""
-    tensor = check_integers("labels", "the true class of each sample", labels, predictions.logits)
-    low, high, c = int(tensor.min()), int(tensor.max()), predictions.class_count
-    if low < 0 or high >= c:
-        raise ValueError(
-            f"labels must lie in 0..{c - 1} for {c} classes, got {low}..{high}: "
-            "do the labels count from 1, or belong to another class list?"
-        )
-    check_possible(tensor, predictions.logits)
-    return tensor
 
 
 def _count(number: int, noun: str) -> str:

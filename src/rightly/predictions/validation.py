@@ -32,7 +32,7 @@ def to_tensor(name: str, array: np.ndarray) -> Tensor:
     return torch.from_numpy(native)
 
 
-def _check_floats(name: str, values: AnyArray, dimensions: str) -> Tensor:
+def check_floats(name: str, values: AnyArray, dimensions: str) -> Tensor:
     """float32 or float64 with these dimensions; half precision is widened."""
     tensor = values.detach() if isinstance(values, Tensor) else to_tensor(name, np.asarray(values))
     if not tensor.is_floating_point():
@@ -47,7 +47,7 @@ def _check_floats(name: str, values: AnyArray, dimensions: str) -> Tensor:
     return tensor
 
 
-def _check_finite(name: str, tensor: Tensor) -> Tensor:
+def check_finite(name: str, tensor: Tensor) -> Tensor:
     # A finite sum proves that every entry is finite, at a fiftieth of the cost of asking each.
     if not torch.isfinite(tensor.sum()) and not torch.isfinite(tensor).all():
         bad = int((~torch.isfinite(tensor)).flatten(1).any(1).sum())
@@ -60,13 +60,13 @@ def _check_finite(name: str, tensor: Tensor) -> Tensor:
 
 def _check_scores(name: str, values: AnyArray, dimensions: str) -> Tensor:
     """Logits with MASKED for the classes that a row cannot have; each row must have one left."""
-    tensor = _check_floats(name, values, dimensions)
+    tensor = check_floats(name, values, dimensions)
     if str(getattr(values, "dtype", "")).removeprefix("torch.") == "float16":
         tensor = bound_half(tensor)
     low, high = (float(bound) for bound in torch.aminmax(tensor))
     if low > MASKED and high < -MASKED:  # not so for NaN
         return tensor
-    tensor = _check_finite(name, bound_masked(tensor))
+    tensor = check_finite(name, bound_masked(tensor))
     check_range(name, tensor)
     return tensor
 
@@ -94,7 +94,10 @@ def check_logits(values: AnyArray) -> Logits:
     """Logits, or an error that says what is off."""
     logits = _check_scores("logits", values, "n c")
     if logits.shape[1] < 2:
-        raise ValueError(f"logits must cover at least 2 classes, got {logits.shape[1]}")
+        raise ValueError(
+            f"logits must cover at least 2 classes, got {logits.shape[1]}: "
+            "use Predictions.from_binary if these are the log-odds of class 1"
+        )
     _refuse_probabilities("logits", logits)
     return logits
 
@@ -113,7 +116,7 @@ def check_views(values: AnyArray, logits: Tensor) -> ViewLogits:
 
 def check_features(values: AnyArray, logits: Tensor) -> Features:
     """Features that belong to these logits."""
-    features = _check_finite("features", _check_floats("features", values, "n d"))
+    features = check_finite("features", check_floats("features", values, "n d"))
     if len(features) != len(logits):
         raise ValueError(f"features must have {len(logits)} rows like logits, got {len(features)}")
     return features.to(logits.device)
@@ -215,7 +218,7 @@ def compute_logits(name: str, values: AnyArray) -> Tensor:
     raw = values if isinstance(values, Tensor) else np.asarray(values)
     halves = str(raw.dtype).endswith(("float16", "bfloat16"))
     dimensions = "n m c" if name.startswith("view") else "n c"
-    probabilities = _check_finite(name, _check_floats(name, values, dimensions))
+    probabilities = check_finite(name, check_floats(name, values, dimensions))
     off = (probabilities.sum(-1) - 1).abs() > SUM_TOLERANCE
     if bool((probabilities < 0).any()) or bool(off.any()):
         raise ValueError(

@@ -1,0 +1,127 @@
+"""Predictions as people have them: one array (.npy), tensors (.pt) or a table (.csv).
+
+Such files do not say whether they hold logits or probabilities: the caller does.
+"""
+
+import csv
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from rightly.predictions import npz
+from rightly.predictions.labels import COLUMN, check_labels, number_labels
+from rightly.predictions.predictions import Predictions
+from rightly.shapes import AnyArray
+from rightly.tensor_shapes import Labels
+
+TORCH = (".pt", ".pth")
+SUFFIXES = (".npy", *TORCH, ".csv")
+
+
+def read(path: Path, probabilities: bool) -> tuple[Predictions, Labels | None]:
+    """Predictions, and labels where a table or named tensors have some."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no predictions file {path}")
+    if path.suffix == ".csv":
+        return _read_table(path, probabilities)
+    values = read_array(path)
+    if isinstance(values, dict):
+        return npz.make_predictions(path, values, probabilities)
+    try:
+        return make(values, probabilities), None
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"{path}: {_add_option(str(error))}") from error
+
+
+def make(values: AnyArray, probabilities: bool, **others: Any) -> Predictions:
+    """Predictions of (n, c) logits or probabilities; (n,) and (n, 1) are of class 1 of two."""
+    shape = np.shape(values)
+    is_binary = len(shape) == 1 or shape[1:] == (1,)
+    if probabilities:
+        build = Predictions.from_probabilities
+        return (Predictions.from_binary_probabilities if is_binary else build)(values, **others)
+    return (Predictions.from_binary if is_binary else Predictions)(values, **others)
+
+
+def read_array(path: Path) -> Any:
+    """The array of a .npy file, or the tensor of a .pt file, or its tensors by name as arrays."""
+    if path.suffix not in TORCH:
+        return npz.read_npy(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about pickle protocols
+            # Only tensors and plain containers: a file that could run code is refused.
+            stored = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError) as error:
+        reason = str(error).partition("\n")[0][:120]
+        raise ValueError(
+            f"{path} cannot be read as tensors, and nothing else is ever loaded: {reason}"
+        ) from error
+    if isinstance(stored, torch.Tensor):
+        return stored
+    if isinstance(stored, dict) and all(isinstance(name, str) for name in stored):
+        return {
+            name: value.float().numpy() if value.dtype == torch.bfloat16 else value.numpy()
+            for name, value in stored.items()
+            if isinstance(value, torch.Tensor)
+        } | {name: np.array(value) for name, value in stored.items() if isinstance(value, list)}
+    raise ValueError(
+        f"{path} must hold a tensor, or tensors by the names that .npz files have, got "
+        f"{type(stored).__name__}: write torch.save({{'logits': logits, 'labels': labels}}, path)"
+    )
+
+
+def _read_table(path: Path, probabilities: bool) -> tuple[Predictions, Labels | None]:
+    """A column for each class, under its name, and a column `label` where there are labels."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            header, *rows = [row for row in csv.reader(file) if row] or [[]]
+        names = tuple(name.strip() for name in header)
+        _check_header(names)
+        if not rows or {len(row) for row in rows} != {len(names)}:
+            raise ValueError(f"it must have rows of {len(names)} cells like its first line")
+        texts = None
+        if COLUMN in names:
+            place = names.index(COLUMN)
+            texts = [row.pop(place).strip() for row in rows]
+            names = names[:place] + names[place + 1 :]
+        is_binary = len(names) == 1
+        predictions = make(
+            np.array(rows, dtype=np.float64),
+            probabilities,
+            **({} if is_binary else {"class_names": names}),
+        )
+        if texts is None:
+            return predictions, None
+        return predictions, check_labels(number_labels(texts, predictions.class_names), predictions)
+    except (ValueError, TypeError, csv.Error) as error:
+        raise ValueError(f"{path}: {_add_option(str(error))}") from error
+
+
+def _check_header(names: tuple[str, ...]) -> None:
+    if len(set(names)) < len(names):
+        raise ValueError(f"its first line must name every column once, got {list(names[:8])}")
+    if {"confidence", "correct"} <= set(names):
+        raise ValueError(
+            "it holds confidence and correct, which need no calibrator: pass it to evaluate alone"
+        )
+    try:
+        _ = [float(name) for name in names]
+    except ValueError:
+        return
+    raise ValueError(
+        f"its first line must name the columns, got the numbers {list(names[:5])}: begin with a "
+        f"line of class names, such as cat,dog,{COLUMN}"
+    )
+
+
+def _add_option(message: str) -> str:
+    """The remedy for files, where that for arrays is named."""
+    return message.replace(
+        "use Predictions.from_probabilities if these are probabilities",
+        "pass probabilities=True if these are probabilities",
+    )
