@@ -107,7 +107,7 @@ def _check_header(names: tuple[str, ...]) -> None:
         raise ValueError(f"its first line must name every column once, got {list(names[:8])}")
     if {"confidence", "correct"} <= set(names):
         raise ValueError(
-            "it holds confidence and correct, which need no calibrator: pass it to evaluate alone"
+            "it holds confidence and correct, which need no calibrator: see rightly measure"
         )
     try:
         _ = [float(name) for name in names]
