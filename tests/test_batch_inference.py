@@ -74,14 +74,14 @@ def test_shards_are_scored_as_the_whole(folder, tmp_path, name):
     expected = {
         "label": labels,
         "shift": predictions.shift,
-        "predicted_class": predictions.classes,
+        "predicted_class": saved.classes(predictions),
         "confidence": saved.confidence(predictions),
         "raw_confidence": predictions.confidence,
         "temperature": saved.temperature(predictions),
     }
     for column, values in expected.items():
         np.testing.assert_allclose(rows[column].to_numpy(), values, rtol=1e-6, atol=1e-6)
-    assert rows["class_name"].to_pylist() == [f"kind {i}" for i in predictions.classes]
+    assert rows["class_name"].to_pylist() == [f"kind {i}" for i in saved.classes(predictions)]
     assert rows["name"].to_pylist() == [f"{i}.png" for i in rows["image"].to_pylist()]
     with (tmp_path / "scores.csv").open() as file:
         lines = list(csv.DictReader(file))

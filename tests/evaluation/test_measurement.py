@@ -141,3 +141,17 @@ def test_before_and_after_differ_by_the_change(sample, other):
     assert change.p == change.p_holm == tested.after["brier"].p
     # An interval without 0 and a p value below 5 % say the same.
     assert (change.low <= 0 <= change.high) == (change.p > 0.05)
+
+
+def test_a_note_says_where_accuracy_changed_and_by_how_much(sample, other):
+    predictions, labels = other
+    fitted = CALIBRATORS["vector_scaling"].build().fit(*sample)
+    right = float((fitted.classes(predictions) == labels).double().mean())
+    before = float(predictions.correct(labels).double().mean())
+    assert right != before
+    tests = {"mine": other}
+    notes = compare_methods(sample, tests, ["ts", "vector_scaling"], ["brier"]).notes
+    assert notes == [
+        f"vector_scaling predicts other classes: accuracy {100 * before:.2f} to "
+        f"{100 * right:.2f} % on mine."
+    ]

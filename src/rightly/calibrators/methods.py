@@ -1,47 +1,24 @@
 """The table of contents: every calibrator that can be named, in the order of the paper's tables."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from inspect import signature
-from typing import Any, Literal
+from typing import Any
 
 from rightly.calibrators.adaptive_temperature_scaling import AdaptiveTemperatureScaling
-from rightly.calibrators.base import Calibrator
+from rightly.calibrators.binning.methods import BINNING
 from rightly.calibrators.correctness_logistic.calibrator import CorrectnessLogistic
 from rightly.calibrators.correctness_network import CorrectnessNetwork
 from rightly.calibrators.ensemble_temperature_scaling import EnsembleTemperatureScaling
+from rightly.calibrators.method_record import Group as Group
+from rightly.calibrators.method_record import Method as Method
 from rightly.calibrators.multi_isotonic import MultiIsotonic
 from rightly.calibrators.proximity import Proximity, ProximityBins
+from rightly.calibrators.scaling.methods import SCALING
 from rightly.calibrators.spline import Spline
 from rightly.calibrators.temperature_network import ReleasedTemperatureNetwork, TemperatureNetwork
 from rightly.calibrators.temperature_scaling import TemperatureScaling
 from rightly.calibrators.true_class_probability import TrueClassProbability
 from rightly.calibrators.uncalibrated import Uncalibrated
 from rightly.registry import Registry
-
-Group = Literal["baseline", "literature", "paper", "ablation", "released", "own"]
-
-
-@dataclass(frozen=True)
-class Method:
-    """How to build a calibrator, where it comes from, and what to know before choosing it."""
-
-    name: str
-    build: Callable[..., Calibrator]
-    group: Group
-    paper: str = ""
-    needs: tuple[str, ...] = ()  # fields of Predictions without which it cannot work
-    uses: tuple[str, ...] = ()  # fields it reads where there are any
-    is_random: bool = False  # takes a seed
-    is_pointwise: bool = True  # each sample's confidence is its own, whatever the batch
-    keeps_class: bool = True  # the predicted class is the classifier's own
-    aliases: tuple[str, ...] = ()
-    note: str = ""
-
-    def takes(self, argument: str) -> bool:
-        """Whether it can be built with that argument."""
-        return argument in signature(self.build).parameters
 
 
 def _network(name: str, evidence: str, loss: str, group: Group, **fields: Any) -> Method:
@@ -100,6 +77,8 @@ CALIBRATORS: Registry[Method] = Registry(
             aliases=("spl",),
             note="recalibrates the confidence alone",
         ),
+        *SCALING,
+        *BINNING,
         Method(
             "adaptive_temperature_scaling",
             AdaptiveTemperatureScaling,

@@ -7,11 +7,11 @@ import torch
 from scipy.interpolate import CubicSpline
 
 from rightly.calibrators.base import Calibrator
-from rightly.calibrators.solvers.execution import iterate_chunks
+from rightly.calibrators.confidence_pairs import own_confidence
 from rightly.calibrators.solvers.piecewise import interpolate
 from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions import Predictions
-from rightly.tensor_shapes import Labels, Logits, PerSample
+from rightly.tensor_shapes import Labels, PerSample
 
 
 @final
@@ -34,7 +34,7 @@ class Spline(Calibrator):
         self.knots = knots
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
-        scores = _own_confidence(predictions.logits).cpu().numpy()
+        scores = own_confidence(predictions.logits).cpu().numpy()
         correct = (predictions.classes == labels).cpu().numpy()
         order = np.argsort(scores, kind="stable")
         scores, correct = scores[order], correct[order]
@@ -51,13 +51,7 @@ class Spline(Calibrator):
         self.store(xs=torch.from_numpy(unique).to(device), ys=torch.from_numpy(mean).to(device))
 
     def compute_confidence(self, predictions: Predictions) -> PerSample:
-        return interpolate(_own_confidence(predictions.logits), self.xs, self.ys)
-
-
-def _own_confidence(logits: Logits) -> PerSample:
-    """The classifier's, without whole arrays in between."""
-    parts = [Predictions.unchecked(logits[rows]).confidence for rows in iterate_chunks(logits)]
-    return torch.cat(parts)
+        return interpolate(own_confidence(predictions.logits), self.xs, self.ys)
 
 
 def natural_spline(t: np.ndarray, values: np.ndarray, knots: int) -> CubicSpline:

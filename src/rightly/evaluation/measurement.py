@@ -8,7 +8,13 @@ from rightly.calibrators.adaptation.context import NoContextError
 from rightly.evaluation.adapted_sets import MeasuredCalibrator, adapt_to_sets, check_batch
 from rightly.evaluation.data_sets import LabelledSet, TestSets
 from rightly.evaluation.replicates import Replicates
-from rightly.evaluation.results import Bootstrap, Result, gather_notes, unique
+from rightly.evaluation.results import (
+    Bootstrap,
+    Result,
+    describe_class_changes,
+    gather_notes,
+    unique,
+)
 from rightly.metrics import METRICS, Outcomes, measure_all
 from rightly.metrics import bootstrap as resampling
 from rightly.predictions import Predictions, check_labels
@@ -120,6 +126,7 @@ def compare_methods(
     calibrators: dict[str, AnyCalibrator] = {}
     fit_notes: dict[str, list[str]] = {}
     refusals: dict[str, NoContextError] = {}
+    accuracies: dict[str, dict[str, tuple[float, float]]] = {}  # where classes may change
 
     def measure_on_all(name: str, fitted: AnyCalibrator, seed: int) -> None:
         measured = adapt_to_sets(fitted, adapt, batch)
@@ -131,6 +138,10 @@ def compare_methods(
                 return
             values = compute_values(outcomes, chosen)
             results.extend(Result(name, dataset, key, x, seed) for key, x in values.items())
+            if not fitted.keeps_class:
+                before = float((test.classes == check_labels(truth, test)).double().mean())
+                after = float(outcomes.correct.mean())
+                accuracies.setdefault(name, {}).setdefault(dataset, (before, after))
             if replicates is not None:
                 replicates.add(name, dataset, outcomes)
         calibrators.setdefault(name, fitted)
@@ -155,7 +166,8 @@ def compare_methods(
     if bootstrap is not None and replicates is not None:
         replicates.reference = bootstrap.resolve(list(calibrators)).reference
         results = replicates.attach(results)
-    notes = [*gather_notes(fit_notes), *(f"Left out: {error}." for error in refusals.values())]
+    notes = [*describe_class_changes(accuracies), *gather_notes(fit_notes)]
+    notes += [f"Left out: {error}." for error in refusals.values()]
     return MethodComparison(results, calibrators, notes)
 
 

@@ -142,6 +142,25 @@ def gather_notes(fit_notes: Mapping[str, Sequence[str]]) -> list[str]:
     return sentences
 
 
+def describe_class_changes(
+    accuracies: Mapping[str, Mapping[str, tuple[float, float]]],
+) -> list[str]:
+    """A sentence for each method whose own classes change the accuracy: before, after, by test set.
+
+    Its confidence and its metrics are about those classes.
+    """
+    sentences = []
+    for name, sets in accuracies.items():
+        changed = [
+            f"{100 * before:.2f} to {100 * after:.2f} % on {dataset}"
+            for dataset, (before, after) in sets.items()
+            if before != after
+        ]
+        if changed:
+            sentences.append(f"{name} predicts other classes: accuracy {', '.join(changed)}.")
+    return sentences
+
+
 @dataclass(frozen=True)
 class MethodRank:
     """A calibrator over several classifiers; ranks count from 1, and ties share their mean."""

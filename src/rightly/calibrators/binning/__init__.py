@@ -1,0 +1,1 @@
+"""Calibrators that read confidence from a table: bins, and isotonic regressions."""

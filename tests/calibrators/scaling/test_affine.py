@@ -1,0 +1,136 @@
+"""Vector, matrix, Dirichlet and structured scaling: converged, and what others compute."""
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+import rightly
+from rightly import Predictions
+from rightly.calibrators.scaling.affine import odir
+from rightly.calibrators.solvers import softmax_regression
+from rightly.calibrators.solvers.softmax_regression import Penalty
+from tests.calibrators.samples import draw_labels, draw_logits
+from tests.conftest import make
+
+NAMES = (
+    "vector_scaling",
+    "matrix_scaling",
+    "dirichlet",
+    "structured_vector_scaling",
+    "structured_matrix_scaling",
+)
+
+
+def make_uneven(n, c, seed=0):
+    """Logits that are too large by a factor, and lack a weight and a bias a class."""
+    z = draw_logits(n, c, seed=seed)
+    g = torch.Generator().manual_seed(99)
+    weight, bias = 1 + 0.4 * torch.rand(c, generator=g).double(), torch.randn(c, generator=g)
+    return Predictions(1.7 * z), draw_labels(z * weight + bias, seed)
+
+
+def measure_nll(fitted, predictions, labels):
+    true = fitted.probabilities(predictions).gather(1, labels[:, None])
+    return float(-true.log().mean())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_beats_temperature_scaling_where_classes_differ(name):
+    data, new = make_uneven(2000, 5), make_uneven(5000, 5, seed=1)
+    fitted = rightly.calibrator(name).fit(*data)
+    tempered = rightly.calibrator("ts").fit(*data)
+    assert measure_nll(fitted, *new) < measure_nll(tempered, *new) - 0.1
+    right = float((fitted.classes(new[0]) == new[1]).double().mean())
+    assert right > float(new[0].correct(new[1]).double().mean()) + 0.03
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "penalty"),
+    [
+        ("vector_scaling", {}, Penalty()),
+        ("matrix_scaling", {"strength": 0.1}, odir(0.1, 5)),
+        ("dirichlet", {"strength": 0.1}, odir(0.1, 5)),
+        ("structured_vector_scaling", {}, Penalty(5 / 400, 20 / 400, 5 / 400)),
+        ("structured_matrix_scaling", {}, Penalty(5 / 400, 20 / 400, 5 / 400)),
+    ],
+)
+@pytest.mark.parametrize("few", [256, 0], ids=["newton", "l-bfgs"])
+def test_the_slope_of_what_is_minimised_is_zero(monkeypatch, name, arguments, penalty, few):
+    """By automatic differentiation of the objective as it stands in the papers."""
+    monkeypatch.setattr(softmax_regression, "FEW", few)
+    predictions, labels = make_uneven(400, 5)
+    fitted = rightly.calibrator(name, **arguments).fit(predictions, labels)
+    weight = fitted.weight.clone().requires_grad_()
+    bias = fitted.bias.clone().requires_grad_()
+    matrix = torch.diag(weight) if weight.ndim == 1 else weight
+    scores = fitted.compute_inputs(predictions.logits) @ matrix.T + bias
+    on = matrix.diagonal()
+    off = matrix.square().sum() - on.square().sum()
+    value = cross_entropy(scores, labels) + penalty.bias * bias.square().sum()
+    value = value + penalty.diagonal * (on - 1).square().sum() + penalty.off_diagonal * off
+    slopes = torch.autograd.grad(value, (weight, bias))
+    assert max(float(slope.abs().max()) for slope in slopes) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "svs",
+            [
+                [0.001892, 0.016509, 0.206119, 0.021618, 0.753862],
+                [0.466813, 0.206533, 0.010299, 0.300595, 0.015761],
+            ],
+        ),
+        (
+            "sms",
+            [
+                [0.003546, 0.00892, 0.209818, 0.020106, 0.75761],
+                [0.244402, 0.326729, 0.004071, 0.409451, 0.015347],
+            ],
+        ),
+    ],
+)
+def test_structured_scaling_is_that_of_its_authors(name, expected):
+    """Frozen from probmetrics 1.3.0, which works in float32 and stops earlier."""
+    predictions, labels = make_uneven(400, 5)
+    rows = rightly.calibrator(name).fit(predictions, labels).probabilities(predictions)[:2]
+    torch.testing.assert_close(rows, torch.tensor(expected).double(), atol=1e-3, rtol=0)
+
+
+def test_neither_unit_nor_offset_of_logits_matters():
+    predictions, labels = make_uneven(300, 4)
+    other = Predictions(100 * predictions.logits + torch.arange(300)[:, None])
+    for name in NAMES:
+        first = rightly.calibrator(name).fit(predictions, labels).probabilities(predictions)
+        second = rightly.calibrator(name).fit(other, labels).probabilities(other)
+        if name == "dirichlet":  # whose log-probabilities are not those of other units
+            continue
+        torch.testing.assert_close(first, second, atol=1e-6, rtol=0)
+
+
+def test_a_weaker_penalty_is_selected_where_samples_are_many():
+    from rightly.calibrators.scaling.affine import select_strength
+    from rightly.calibrators.solvers.softmax_regression import Rows, identity
+
+    def select(n):
+        predictions, labels = make_uneven(n, 5)
+        start = identity(5, is_diagonal=False, device=torch.device("cpu"))
+        return select_strength(Rows(predictions.logits / 1.7, labels), start)[0]
+
+    assert select(1500) < select(40)
+
+
+@pytest.mark.parametrize("name", ["matrix_scaling", "dirichlet", "svs", "sms"])
+@pytest.mark.parametrize("strength", [-1.0, float("nan"), float("inf")])
+def test_a_strength_that_is_none_is_refused(name, strength):
+    with pytest.raises(ValueError, match=r"strength must be a number of at least 0.*got"):
+        rightly.calibrator(name, strength=strength)
+
+
+def test_a_class_without_samples_keeps_a_probability():
+    predictions, labels = make(n=200)
+    rows = labels != 3
+    for name in NAMES:
+        fitted = rightly.calibrator(name).fit(predictions[rows], labels[rows])
+        assert (fitted.probabilities(predictions) > 0).all()
