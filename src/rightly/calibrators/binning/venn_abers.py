@@ -7,7 +7,7 @@ cumulative sums' greatest convex minorant.
 """
 
 from collections.abc import Iterator
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 import torch
@@ -30,6 +30,15 @@ from rightly.tensor_shapes import Labels, Logits, PerSample
 Point = tuple[float, float]
 
 
+class Answers(NamedTuple):
+    """Ascending scores, and what is answered at each, between it and the next, and below all."""
+
+    xs: np.ndarray
+    at: np.ndarray
+    above: np.ndarray
+    below_all: float
+
+
 @final
 class VennAbers(Calibrator):
     """For the predicted class alone: the probability that it is right, from its confidence."""
@@ -47,11 +56,10 @@ class VennAbers(Calibrator):
     below_all: Tensor  # for a score below all of them
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
-        steps = find_answers(*sorted_pairs(predictions, labels))
+        answers = find_answers(*sorted_pairs(predictions, labels))
         device = predictions.logits.device
-        xs, at, above = (torch.from_numpy(each).to(device) for each in steps[:3])
-        below_all = torch.tensor(steps[3], dtype=torch.float64, device=device)
-        self.store(xs=xs, at=at, above=above, below_all=below_all)
+        tensors = {name: torch.as_tensor(each) for name, each in answers._asdict().items()}
+        self.store(**{name: each.double().to(device) for name, each in tensors.items()})
 
     def compute_confidence(self, predictions: Predictions) -> PerSample:
         score = own_confidence(predictions.logits).double()
@@ -79,13 +87,13 @@ class VennAbersOneVsRest(ClassTables):
     below_all: Tensor
 
     def learn_classes(self, classes: Iterator[tuple[np.ndarray, np.ndarray]]) -> dict[str, Tensor]:
-        steps = [find_answers(*one) for one in classes]
-        tables = {
-            name: stack_padded([step[i] for step in steps])
-            for i, name in enumerate(("xs", "at", "above"))
+        answers = [find_answers(*one) for one in classes]
+        return {
+            "xs": stack_padded([each.xs for each in answers]),
+            "at": stack_padded([each.at for each in answers]),
+            "above": stack_padded([each.above for each in answers]),
+            "below_all": torch.tensor([each.below_all for each in answers], dtype=torch.float64),
         }
-        below = torch.tensor([step[3] for step in steps], dtype=torch.float64)
-        return tables | {"below_all": below}
 
     def map_classes(self, p: Logits) -> Logits:
         length = self.xs.shape[1]
@@ -97,13 +105,8 @@ class VennAbersOneVsRest(ClassTables):
         return torch.where(is_equal, take_in_rows(self.at, own), between)
 
 
-def find_answers(
-    scores: np.ndarray, targets: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Distinct ascending scores; the answers at, above and below them.
-
-    Where answers stay the same over neighbouring scores, those in between are left out.
-    """
+def find_answers(scores: np.ndarray, targets: np.ndarray) -> Answers:
+    """Those of all scores; where they stay the same over neighbours, these are left out."""
     xs, sums, count = merge_ties(scores, targets)
     upper = find_upper(sums, count)
     # Right and wrong change places when the scores are turned round.
@@ -115,7 +118,7 @@ def find_answers(
     before = np.append(below_all, above[:-1])
     is_kept = (at != before) | (above != before)
     is_kept[0] = True
-    return xs[is_kept], at[is_kept], above[is_kept], below_all
+    return Answers(xs[is_kept], at[is_kept], above[is_kept], below_all)
 
 
 def merge(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
