@@ -53,6 +53,10 @@ def run(
     allow_overlap: AllowOverlap = False,
     adapt: Adapt = False,
     batch: Batch = None,
+    log: Annotated[
+        str | None,
+        typer.Option(metavar="TRACKER", help="Send results to mlflow or wandb, if installed."),
+    ] = None,
 ) -> None:
     """Fit many calibrators and compare them on test sets."""
     from rightly.reporting import compare
@@ -74,6 +78,7 @@ def run(
             allow_overlap=allow_overlap,
             adapt=adapt,
             batch=batch,
+            log=log,
             **select_given(metrics=metrics),
         )
     print_skipped(comparison.skipped)

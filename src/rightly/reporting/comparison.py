@@ -21,6 +21,7 @@ from rightly.evaluation.results import Bootstrap, Result, unique
 from rightly.metrics import METRICS
 from rightly.reporting.formatting import describe_adapting
 from rightly.reporting.layout import Layout, lay_out_comparison
+from rightly.reporting.progress_line import follow
 from rightly.reporting.result_table import (
     FilePath,
     ResultTable,
@@ -29,6 +30,7 @@ from rightly.reporting.result_table import (
     read_results,
     restore_nan,
 )
+from rightly.reporting.trackers import check_tracker, log_comparison
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -158,11 +160,12 @@ def compare(
     metrics: str | Sequence[str] = TABLE_METRICS,
     seeds: int = 1,
     bootstrap: Bootstrap | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     any_classifier: bool = False,
     allow_overlap: bool = False,
     adapt: bool = False,
     batch: int | None = None,
+    log: str | None = None,
 ) -> Comparison:
     """Fits methods on the calibration data and measures them on every test set.
 
@@ -173,21 +176,27 @@ def compare(
     and paired tests. Test sets of another classifier, or with more than 1 % of the calibration
     rows, are refused unless `any_classifier` or `allow_overlap`. With `adapt`, each calibrator is
     adapted to every test set without its labels, or to each `batch` rows of it in their order; a
-    note names the methods that cannot be adapted.
+    note names the methods that cannot be adapted. `progress` is True for a bar, also in notebooks,
+    or called with each step. `log` sends the results to a tracker, "mlflow" or "wandb".
     """
     check_batch(adapt, batch)
+    check_tracker(log)
     fitted_on, on = load_data_set(cal, argument="cal"), load_test_sets(tests)
     known = CalibrationData.of_predictions(fitted_on[0])
     check_test_sets([known], on, any_classifier, allow_overlap)
     chosen, skipped = resolve_methods(methods, fitted_on, on)
-    results, calibrators, notes = compare_methods(
-        fitted_on, on, chosen, metrics, seeds, bootstrap, progress, adapt=adapt, batch=batch
-    )
+    with follow(progress) as step:
+        results, calibrators, notes = compare_methods(
+            fitted_on, on, chosen, metrics, seeds, bootstrap, step, adapt=adapt, batch=batch
+        )
     resolved = None
     if bootstrap is not None:
         reference = bootstrap.resolve(list(calibrators)).reference
         resolved = replace(bootstrap.resolve(chosen), reference=reference)
     accuracy = measure_accuracies(on)
-    return Comparison(
+    comparison = Comparison(
         results, resolved, skipped, calibrators, fitted_on, on, accuracy, notes, adapt, batch
     )
+    if log is not None:
+        log_comparison(comparison, log)
+    return comparison

@@ -28,6 +28,7 @@ from rightly.reporting.html.page import render
 from rightly.reporting.html.study import Pictures, Provenance, Study
 from rightly.reporting.html.study_sets import build_sets, note_pictures, rank_own_views
 from rightly.reporting.layout import Layout
+from rightly.reporting.progress_line import follow
 from rightly.reporting.provenance import digest_files, read_versions
 from rightly.reporting.result_table import ResultTable
 
@@ -92,7 +93,7 @@ def report(
     groups: Any = None,
     title: str = "this classifier",
     bootstrap: Bootstrap | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     command: str = "",
     any_classifier: bool = False,
     allow_overlap: bool = False,
@@ -122,18 +123,14 @@ def report(
     asked = bootstrap or Bootstrap()
     comparison = None
     if data is not None:
-        comparison = _compare_with(
-            fitted or CALIBRATORS.find(method).name,
-            methods,
-            data,
-            loaded,
-            measured,
-            asked,
-            progress,
-        )
+        about = fitted or CALIBRATORS.find(method).name
+        with follow(progress) as step:
+            comparison = _compare_with(about, methods, data, loaded, measured, asked, step)
         fitted = fitted or open_calibrator(comparison.calibrators[CALIBRATORS.find(method).name])
     assert fitted is not None
     evaluation = evaluate_sets(fitted, loaded, measured, asked)
+    with follow(progress) as step:
+        view_gains = rank_own_views(fitted, data, step)
     resolved = evaluation.bootstrap if comparison is None else comparison.bootstrap
     assert resolved is not None
     sources = [cal, calibrator, groups, *tests.values()]
@@ -152,7 +149,7 @@ def report(
         keeps_class=fitted.keeps_class,
         threshold=fitted.threshold,
         file=str(calibrator) if isinstance(calibrator, str | os.PathLike) else "",
-        views=rank_own_views(fitted, data, progress),
+        views=view_gains,
         notes=note_pictures(evaluation, pictures),
     )
     made = Report(render(shown), evaluation, comparison, None if out is None else Path(out))
