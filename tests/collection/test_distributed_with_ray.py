@@ -29,7 +29,8 @@ OBJECTS = 100_000_000
 # A node that is gone is noticed after seconds, not after the half minute that Ray gives it.
 ATTENTIVE = {"health_check_period_ms": 500, "health_check_failure_threshold": 4}
 
-# `leave_mark` notes which processes on which nodes opened the model.
+# `leave_mark` notes which processes on which nodes opened the model; one that stands alone waits
+# for another, so that a busy machine does not finish with the first before the second is up.
 MODEL = """
 import os, pathlib, time, torch
 
@@ -47,6 +48,11 @@ def leave_mark():
         marks = pathlib.Path("marks")
         marks.mkdir(exist_ok=True)
         (marks / f"{os.getpid()} {ray.get_runtime_context().get_node_id()}").touch()
+        deadline = time.monotonic() + 90
+        while len({path.name.split()[1] for path in marks.iterdir()}) < 2:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
 
 class Slow(torch.nn.Module):
     def __init__(self):
@@ -181,7 +187,7 @@ def when_both_nodes_work(out, strike):
     seen = {}
 
     def watch():
-        deadline = time.monotonic() + 50
+        deadline = time.monotonic() + 150
         while time.monotonic() < deadline:
             marks = [path.name.split() for path in Path("marks").glob("*")]
             shards = len(list(Path(out).glob("part-*.parquet")))
@@ -263,11 +269,11 @@ def test_without_an_address_ray_is_started_and_stopped(place):
     pytest.importorskip("ray")
     command = [sys.executable, "-m", "rightly", "collect", "--model", "py:tiny:make"]
     command += ["--images", "images", "--views", "grayscale", "-b", "10"]
-    subprocess.run([*command, "--out", "local"], check=True, timeout=60)
+    subprocess.run([*command, "--out", "local"], check=True, timeout=300)
     done = subprocess.run(
         [*command, "--out", "ray", "--engine", "ray", "--ray-workers", "1"],
         check=True,
-        timeout=60,
+        timeout=300,
         capture_output=True,
         text=True,
     )
