@@ -1,10 +1,20 @@
 """Fitting for use: thresholds and the record that travel with a calibrator."""
 
+import math
+
 import pytest
 import torch
 
 import rightly
-from rightly import load_calibrator
+from rightly import Predictions, load_calibrator
+from rightly.decisions import Decision
+from rightly.evaluation.decision_fitting import compute_outcome, promise
+from rightly.predictions.splitting import (
+    mark_held_out,
+    mark_one_row_an_image,
+    number_images,
+)
+from tests.conftest import make
 
 SOURCE = {"name": "timm:x", "fingerprint": "ab" * 32, "preprocessing": {"size": [32, 32]}}
 
@@ -26,15 +36,105 @@ def test_passes_count_the_image_and_the_views_that_are_read(sample, method):
     assert fitted.record["passes"] == 1 + len(fitted.view_names)
 
 
-def test_an_accuracy_sets_the_lowest_threshold_that_reaches_it(sample):
-    fitted = rightly.fit("temperature_scaling", *sample, accuracy=0.9)
-    accepted = fitted.accept(sample[0])
-    correct = sample[0].correct(sample[1])
-    assert correct[accepted].double().mean() >= 0.9
-    assert fitted.record["threshold"]["accuracy"] >= 0.9
-    confidence = fitted.confidence(sample[0])
-    next_lower = confidence[confidence < fitted.threshold].max()
-    assert correct[confidence >= next_lower].double().mean() < 0.9
+def test_a_promised_threshold_is_found_on_images_held_out_of_the_fit(sample):
+    predictions, labels = make(n=1000)
+    fitted = rightly.fit("temperature_scaling", predictions, labels, accuracy=0.5)
+    held_out = mark_held_out(predictions, 0.5)
+    # The calibrator that is deployed has not seen them, and the threshold nothing else.
+    alone = rightly.calibrator("temperature_scaling").fit(predictions[~held_out], labels[~held_out])
+    assert torch.equal(fitted.confidence(predictions), alone.confidence(predictions))
+    confidence = fitted.confidence(predictions[held_out])
+    correct = predictions[held_out].correct(labels[held_out])
+    expected = rightly.threshold(confidence, correct, max_error=0.5)
+    assert fitted.threshold == expected.value is not None
+    decision = Decision.read(fitted.record, fitted.threshold)
+    assert decision.is_guaranteed and decision.error_high == expected.error_high <= 0.5
+    assert decision.samples == 500 == fitted.record["calibration"]["samples"]
+    answered = round(1000 * expected.accepted / 500)
+    line = f"of 1,000 images about {answered} answered, at most 50 % of them wrong, 95 % sure"
+    assert decision.describe() == line
+    fitted.threshold = 0.5
+    assert Decision.read(fitted.record, fitted.threshold).kind == "chosen"
+
+
+def test_images_are_held_out_whole_and_once(tmp_path):
+    """Shifted copies go with their image, and equal images together; shuffling changes nothing."""
+    predictions, labels = make(n=300)
+    logits = torch.cat([predictions.logits, predictions.logits[:300] + 0.1, predictions.logits[:2]])
+    image = torch.cat([torch.arange(300), torch.arange(300), torch.tensor([300, 301])])
+    shift = torch.cat([torch.zeros(300), torch.ones(300), torch.zeros(2)]).long()
+    both = Predictions(logits, image=image, shift=shift, shift_names=["brighter"])
+    number = number_images(both)
+    assert torch.equal(number[:300], number[300:600]) and torch.equal(number[:2], number[600:])
+    held_out = mark_held_out(both, 0.3)
+    assert abs(int(held_out[:300].sum()) - 90) <= 2
+    used = both[held_out]
+    assert int(mark_one_row_an_image(used).sum()) == int(held_out[:300].sum())
+    order = torch.randperm(602, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(number_images(both[order]), number[order])
+
+
+def test_where_nothing_can_be_promised_the_calibrator_has_no_threshold(sample, tmp_path):
+    fitted = rightly.fit("temperature_scaling", *sample, accuracy=0.98)
+    assert fitted.threshold is None
+    fitted.save(tmp_path / "c.safetensors")
+    loaded = load_calibrator(tmp_path / "c.safetensors")
+    decision = Decision.read(loaded.record, loaded.threshold)
+    assert not decision.is_guaranteed and "not with these 150 samples" in decision.describe()
+
+
+def test_a_cross_fitted_threshold_is_marked_approximate(sample):
+    fitted = rightly.fit("temperature_scaling", *sample, accuracy=0.5, crossfit=True)
+    alone = rightly.calibrator("temperature_scaling").fit(*sample)
+    assert torch.equal(fitted.confidence(sample[0]), alone.confidence(sample[0]))
+    decision = Decision.read(fitted.record, fitted.threshold)
+    assert decision.kind == "approximate" and not decision.is_guaranteed
+    assert decision.samples == 300 and 0 <= decision.broken < 0.2
+    assert "broken in" in decision.describe()
+
+
+def test_costs_set_the_threshold_of_least_cost(sample):
+    costs = {"error": 5.0, "review": 1.0}
+    fitted = rightly.fit("temperature_scaling", *sample, costs=costs)
+    # A calibrated confidence is worth accepting from 1 - review / error on.
+    assert fitted.threshold == pytest.approx(0.8, abs=0.15)
+    stored = fitted.record["threshold"]["costs"]
+    assert stored["low"] < stored["per_1000"] < stored["high"]
+    assert stored["per_1000"] <= 1000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rate", "draws"), [(0.2004, 2000), (0.3, 200)])
+def test_promises_are_kept_end_to_end(rate, draws):
+    """Every draw fits calibrator and threshold anew; errors in the population are known.
+
+    Margins are exponential with an error rate that hardly falls with them, so that 20 % is broken
+    as soon as anything passes: by 5 % of the draws at most. At 30 % nothing may pass.
+    """
+    generator = torch.Generator().manual_seed(0)
+    broken = none = 0
+    for _ in range(draws):
+        margin = 2 * torch.empty(100).exponential_(generator=generator)
+        wrong = torch.rand(100, generator=generator) < rate * torch.exp(-0.0005 * margin)
+        sign = 2 * torch.randint(0, 2, (100,), generator=generator) - 1
+        predictions = Predictions(torch.stack([margin * sign, torch.zeros(100)], 1))
+        labels = torch.where(wrong, 1 - predictions.classes, predictions.classes)
+        held_out = mark_held_out(predictions, 0.5)  # what fit does, without its record
+        fitted = rightly.calibrator("temperature_scaling")
+        fitted.fit(predictions[~held_out], labels[~held_out])
+        outcome = compute_outcome(fitted, predictions[held_out], labels[held_out])
+        threshold = promise(outcome, 0.8, 0.95, "").threshold
+        none += threshold is None
+        if threshold is not None:
+            odds = math.log(threshold / (1 - threshold)) if threshold < 1 else math.inf
+            least = float(fitted.temperature(predictions[:1])) * odds  # the margin accepted from
+            # Mean of rate * exp(-0.0005 m) over m >= least, m exponential with mean 2.
+            broken += rate / 1.001 * math.exp(-0.0005 * least) > 0.2
+    assert broken / draws <= 0.05 + 3 * (0.05 * 0.95 / draws) ** 0.5
+    if rate < 0.25:
+        assert broken / draws > 0.005
+    else:
+        assert none >= 0.95 * draws
 
 
 def test_threshold_and_record_are_saved_and_loaded(sample, tmp_path):
@@ -57,14 +157,15 @@ def test_without_a_threshold_nothing_is_accepted_or_refused(sample):
     [
         ({"threshold": 1.2}, "threshold must be a number from 0 to 1, got 1.2"),
         ({"threshold": 0.5, "accuracy": 0.9}, "exclude each other"),
-        ({"accuracy": 1.0}, "accuracy must be one that some threshold reaches"),
+        ({"accuracy": 1.0}, "accuracy must be a number between 0 and 1, got 1.0"),
+        ({"accuracy": 0.9, "assurance": 0.0}, "assurance must be a number between 0 and 1"),
+        ({"accuracy": 0.9, "threshold_share": 0.001}, "predictions must have images for two parts"),
+        ({"crossfit": True}, "crossfit must come with an accuracy"),
+        ({"costs": {"error": 1.0}}, "costs must name error and review"),
+        ({"costs": {"error": 1.0, "review": 2.0}}, "error must cost more than a review"),
     ],
 )
 def test_impossible_thresholds_are_refused(sample, arguments, message):
     predictions, labels = sample
-    if arguments == {"accuracy": 1.0}:
-        sure = predictions.confidence.argmax()
-        labels = labels.clone()
-        labels[sure] = (predictions.classes[sure] + 1) % 10  # the surest of all is wrong
     with pytest.raises(ValueError, match=message):
         rightly.fit("temperature_scaling", predictions, labels, **arguments)

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from rightly.calibrators import prediction_sets as prediction_sets
     from rightly.calibrators.evidence import Evidence as Evidence
     from rightly.collection import collect as collect
+    from rightly.decisions import CostThreshold as CostThreshold
+    from rightly.decisions import Decision as Decision
     from rightly.decisions import Threshold as Threshold
+    from rightly.decisions import least_cost_threshold as least_cost_threshold
     from rightly.decisions import threshold as threshold
     from rightly.deployment import CalibratedClassifier as CalibratedClassifier
     from rightly.evaluation.results import Bootstrap as Bootstrap
@@ -63,7 +66,13 @@ __all__, __getattr__, __dir__ = lazy_names(
         ),
         "calibrators.evidence": ("Evidence",),
         "collection": ("collect",),
-        "decisions": ("Threshold", "threshold"),
+        "decisions": (
+            "CostThreshold",
+            "Decision",
+            "Threshold",
+            "least_cost_threshold",
+            "threshold",
+        ),
         "deployment": ("CalibratedClassifier",),
         "evaluation.results": ("Bootstrap",),
         "fitting": ("fit",),

@@ -4,14 +4,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightly.calibrators import Calibrator, Cascade, FittedCalibrator, calibrator
-from rightly.decisions import check_share, operating_point, threshold_for_accuracy
+from rightly.decisions.costs import check_costs
+from rightly.evaluation.decision_fitting import (
+    compute_outcome,
+    cross_fit,
+    describe_point,
+    find_least_cost,
+    promise,
+    promise_cross_fitted,
+)
 from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.evaluation.view_cost import select_views_for_budget
+from rightly.metrics.validation import check_fraction, check_share
 from rightly.predictions import Predictions, check_labels
 from rightly.predictions.accuracy import warn_at_chance
 from rightly.predictions.bounded_json import replace_nan
 from rightly.predictions.row_hashes import RowHashes
+from rightly.predictions.splitting import mark_held_out
 from rightly.shapes import AnyArray
+from rightly.tensor_shapes import Labels
+
+ITSELF = "the calibration samples themselves"
+HELD_OUT = "calibration samples held out of the fit"
 
 
 def fit(
@@ -21,6 +35,10 @@ def fit(
     *,
     threshold: float | None = None,
     accuracy: float | None = None,
+    assurance: float = 0.95,
+    threshold_share: float = 0.5,
+    crossfit: bool = False,
+    costs: Mapping[str, float] | None = None,
     source: Mapping[str, Any] | None = None,
     budget: float | None = None,
     choose_views: bool = True,
@@ -28,42 +46,105 @@ def fit(
 ) -> FittedCalibrator:
     """A fitted calibrator of this method, with its threshold and a record of its origin.
 
-    Accept from `threshold` upwards, or from the lowest one whose accepted calibration samples are
-    right with this `accuracy`; with neither, there is no threshold. `source` names the classifier,
-    as `rightly.predictions.read_source` reads it from what collect wrote; without, only the
-    fingerprint in the predictions is recorded. With a `budget` in mean
-    forward passes per image, views are used only inside a deferral band, and of the views those
-    that pay are selected; without `choose_views` all of them stay.
+    Accept from `threshold` upwards. Or, with an `accuracy`, from the lowest one that is sure to be
+    right so often, with probability `assurance` in data like these: then this share of the images
+    is held out of the fit, and the threshold found on them (`rightly.threshold`). With `crossfit`
+    all images serve both, and the threshold is only approximate. Or, with `costs` of an error and
+    of a review, and the gain of an answer, where these cost least (`rightly.least_cost_threshold`),
+    on images held out alike. With none of them, or where no threshold can be promised, there is
+    none. `source` names the classifier, as `rightly.predictions.read_source` reads it from what
+    collect wrote; without, only the fingerprint in the predictions is recorded. With a `budget` in
+    mean forward passes per image, views are used only inside a deferral band, and of the views
+    those that pay are selected; without `choose_views` all of them stay.
     """
-    if threshold is not None and accuracy is not None:
-        raise ValueError("threshold and accuracy exclude each other: give one of them")
-    for name, share in (("threshold", threshold), ("accuracy", accuracy)):
-        if share is not None:
-            check_share(name, share)
-    built = calibrator(method, budget=budget, **arguments)
+    _check_decision(threshold, accuracy, assurance, threshold_share, crossfit, costs)
+    truth = check_labels(labels, predictions)
+    is_held_out = (accuracy is not None or costs is not None) and not crossfit
+    part, known = predictions, truth
+    if is_held_out:
+        rows = ~mark_held_out(predictions, threshold_share)
+        part, known = predictions[rows], truth[rows]
     if budget is not None and choose_views and predictions.view_names:
-        views = select_views_for_budget(predictions, labels, method, budget)
-        predictions = predictions.with_views(views)
-    fitted = built.fit(predictions, labels)
-    return _record(fitted, predictions, labels, threshold, accuracy, source)
+        views = select_views_for_budget(part, known, method, budget)
+        part, predictions = part.with_views(views), predictions.with_views(views)
+
+    def build() -> Calibrator:
+        return calibrator(method, budget=budget, **arguments)
+
+    fitted = build().fit(part, known)
+    outcome = decision = None
+    if is_held_out:
+        outcome = compute_outcome(fitted, predictions[~rows], truth[~rows])
+    if costs is not None:
+        assert outcome is not None
+        decision = find_least_cost(outcome, costs, HELD_OUT).to_record(costs=dict(costs))
+    elif accuracy is not None:
+        asked = {"accuracy": accuracy, "assurance": assurance}
+        if outcome is not None:
+            found = promise(outcome, accuracy, assurance, HELD_OUT)
+        else:
+            deployed = compute_outcome(fitted, predictions, truth).confidence
+            held_out = cross_fit(build, predictions, truth)
+            found = promise_cross_fitted(held_out, deployed, accuracy, assurance)
+        decision = found.to_record(**asked)
+    elif threshold is not None:
+        own = compute_outcome(fitted, predictions, truth)
+        point = describe_point(own, threshold, "chosen", measured_on=ITSELF)
+        decision = point.to_record(threshold=threshold)
+    record = _record(fitted, part, known, source)
+    # A sample of all rows, held out or not, so that test sets with the same rows are refused.
+    record["calibration_rows"] = RowHashes.compute(predictions).to_record()
+    record["threshold"] = decision
+    return FittedCalibrator(fitted, None if decision is None else decision["threshold"], record)
+
+
+def _check_decision(
+    threshold: float | None,
+    accuracy: float | None,
+    assurance: float,
+    threshold_share: float,
+    crossfit: bool,
+    costs: Mapping[str, float] | None,
+) -> None:
+    given = {"threshold": threshold, "accuracy": accuracy, "costs": costs}
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise ValueError(f"{' and '.join(names)} exclude each other: give one of them")
+    if threshold is not None:
+        check_share("threshold", threshold)
+    if accuracy is not None:
+        check_fraction("accuracy", accuracy)
+    check_fraction("assurance", assurance)
+    check_fraction("threshold_share", threshold_share)
+    if crossfit and accuracy is None:
+        raise ValueError("crossfit must come with an accuracy to promise: pass accuracy= too")
+    if costs is not None:
+        unknown = sorted(set(costs) - {"error", "review", "gain"})
+        if unknown or not {"error", "review"} <= set(costs):
+            raise ValueError(
+                f"costs must name error and review, and may name gain, got {sorted(costs)}: pass "
+                "for instance {'error': 50, 'review': 1}"
+            )
+        check_costs(**costs)
 
 
 def _record(
     fitted: Calibrator,
     predictions: Predictions,
-    labels: AnyArray,
-    threshold: float | None,
-    accuracy: float | None,
+    labels: Labels,
     source: Mapping[str, Any] | None,
-) -> FittedCalibrator:
-    """Adds the threshold, and a record of calibration data, metrics before and after, and cost."""
+) -> dict[str, Any]:
+    """The classifier, the calibration data, metrics before and after, and cost."""
     rows = predictions.unshifted()
     if source is None and predictions.fingerprint is not None:
         source = {"name": None, "fingerprint": predictions.fingerprint, "preprocessing": None}
-    unshifted, truth = predictions[rows], check_labels(labels, predictions)[rows]
+    unshifted, truth = predictions[rows], labels[rows]
     correct = (fitted.classes(unshifted) == truth).cpu().numpy()
     warn_at_chance("the calibration data", unshifted, truth)
-    record: dict[str, Any] = {
+    deferred = 1.0
+    if isinstance(fitted, Cascade):
+        deferred = float(fitted.needs_views(unshifted).double().mean())
+    return {
         "classifier": None if source is None else dict(source),
         "calibration": {
             "samples": len(unshifted),
@@ -71,22 +152,7 @@ def _record(
             "accuracy": float(correct.mean()),
             "before": replace_nan(measure(None, unshifted, truth, TABLE_METRICS)),
             "after": replace_nan(measure(fitted, unshifted, truth, TABLE_METRICS)),
-            "measured_on": "the calibration samples themselves",
+            "measured_on": ITSELF,
         },
-        # A sample, so that test sets with the same rows are refused.
-        "calibration_rows": RowHashes.compute(predictions).to_record(),
-        "threshold": None,
+        "passes": 1 + deferred * len(fitted.view_names),
     }
-    if accuracy is not None or threshold is not None:
-        confidence = fitted.confidence(unshifted).cpu().numpy()
-        asked = {"threshold": threshold} if accuracy is None else {"accuracy": accuracy}
-        if accuracy is not None:
-            threshold = threshold_for_accuracy(confidence, correct, accuracy)
-        assert threshold is not None
-        point = operating_point(confidence, correct, threshold)
-        record["threshold"] = {"asked": asked, **point.as_dict()}
-    deferred = 1.0
-    if isinstance(fitted, Cascade):
-        deferred = float(fitted.needs_views(unshifted).double().mean())
-    record["passes"] = 1 + deferred * len(fitted.view_names)
-    return FittedCalibrator(fitted, None if threshold is None else float(threshold), record)

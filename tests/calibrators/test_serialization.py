@@ -92,6 +92,13 @@ def forge_tensors(path, drop=(), **changes):
         ({"threshold": True}, "threshold must be"),
         ({"record": [1]}, "record must be a table"),
         ({"record": {"classifier": "resnet"}}, "record.classifier must be a table or null"),
+        ({"record": {"threshold": 0.9}}, "record.threshold must be a table"),
+        ({"record": {"threshold": {"kind": "sure"}}}, "record.threshold.kind must be one of"),
+        ({"record": {"threshold": {"coverage": 2}}}, "record.threshold.coverage must be a number"),
+        (
+            {"record": {"threshold": {"kind": "guaranteed", "threshold": 0.9}}},
+            "record.threshold must have max_error, assurance",
+        ),
         ({"class_count": 1}, "class_count must be a number of classes from 2 on, got 1"),
         ({"class_count": "10"}, "class_count must be"),
         ({"class_count": 2**40}, "more than any classifier|context.reference must have shape"),

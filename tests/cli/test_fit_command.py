@@ -1,5 +1,7 @@
 """`rightly fit`, run as a user would."""
 
+import re
+
 import pytest
 
 import rightly
@@ -16,12 +18,25 @@ def cal(tmp_path):
 def test_it_stores_the_threshold_that_reaches_an_accuracy(cal, tmp_path, capsys):
     predictions, labels = make(n=400)
     out = str(tmp_path / "c.safetensors")
-    arguments = ["--method", "temperature_scaling", "--accuracy", "0.85", "--out", out]
+    arguments = ["--method", "temperature_scaling", "--accuracy", "0.6", "--out", out]
     assert main(["fit", cal, *arguments]) == 0
-    assert "accepts confidence from" in capsys.readouterr().out
+    printed = capsys.readouterr().out.splitlines()
+    assert "accepts confidence from" in printed[-3] and "like the calibration data" in printed[-2]
+    assert re.fullmatch(
+        r"of 1,000 images about \d+ answered, at most 40 % of them wrong, 95 % sure", printed[-1]
+    )
     loaded = rightly.load_calibrator(out)
     accepted = loaded.accept(predictions)
-    assert predictions.correct(labels)[accepted].double().mean() >= 0.85
+    assert predictions.correct(labels)[accepted].double().mean() >= 0.6
+    assert main(["fit", cal, *arguments[:3], "0.98", "--out", out]) == 0
+    assert "no threshold: not with these 200 samples" in capsys.readouterr().out
+    assert main(["fit", cal, *arguments, "--crossfit"]) == 0
+    assert "approximate: broken in" in capsys.readouterr().out
+    assert main(["fit", cal, *arguments[:2], "--cost-error", "5", "--out", out]) == 2
+    assert "--cost-error and --cost-review must come together" in capsys.readouterr().err
+    costs = ["--cost-error", "5", "--cost-review", "1", "--out", out]
+    assert main(["fit", cal, *arguments[:2], *costs]) == 0
+    assert "answered, at a cost of" in capsys.readouterr().out
     assert main(["fit", cal, *arguments[:2], "--out", out]) == 0
     assert rightly.load_calibrator(out).threshold is None
     assert main(["fit", cal, *arguments, "--threshold", "0.5"]) == 2

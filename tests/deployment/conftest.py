@@ -11,7 +11,7 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exported")
     (folder / "budget").mkdir()
     return {
-        ".onnx": exported(folder, ".onnx", accuracy=0.6),
-        ".pt2": exported(folder, ".pt2", accuracy=0.6),
+        ".onnx": exported(folder, ".onnx", threshold=0.6),
+        ".pt2": exported(folder, ".pt2", threshold=0.6),
         "budget": exported(folder / "budget", ".onnx", budget=1.8),
     }

@@ -41,7 +41,7 @@ def test_onnxruntime_runs_with_and_without_the_input(files, kind):
 
     limits = json.loads(session.get_modelmeta().custom_metadata_map[ONNX_KEY])["context"]["limits"]
     at = limits[0] / 2
-    arguments = {"budget": 1.8} if kind == "budget" else {"accuracy": 0.6}
+    arguments = {"budget": 1.8} if kind == "budget" else {"threshold": 0.6}
     ours = CalibratedClassifier(Small(), fitted(**arguments)).predict(to_tensor(IMAGES), at)
     theirs = session.run(names, {"images": SCALED, "context": np.array(at, np.float32)})
     for name, value in zip(names, theirs, strict=True):
@@ -51,7 +51,7 @@ def test_onnxruntime_runs_with_and_without_the_input(files, kind):
 
 
 def test_a_caller_without_rightly_adapts_by_the_metadata_alone(files):
-    exported, calibrator = open_exported(files[".onnx"]), fitted(accuracy=0.6)
+    exported, calibrator = open_exported(files[".onnx"]), fitted(threshold=0.6)
     table = exported.metadata["context"]
     scores = exported.predict(IMAGES).context_score
     low, high = table["limits"]

@@ -10,7 +10,7 @@ from tests.deployment.tiny_models import NAMES, VIEWS, Small, fitted, pictures
 
 
 def test_a_folder_is_written_and_read(tmp_path):
-    model = CalibratedClassifier(Small(), fitted(accuracy=0.6))
+    model = CalibratedClassifier(Small(), fitted(threshold=0.6))
     model.save_pretrained(tmp_path / "saved")
     written = {path.name for path in (tmp_path / "saved").iterdir()}
     assert written == {"config.json", "calibrator.safetensors", "README.md"}

@@ -71,13 +71,13 @@ def write_classifier(path, channels_last=False, batch=None, opset=18):
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_a_calibrator_is_grafted_onto_somebodys_classifier(tmp_path, channels_last):
     write_classifier(tmp_path / "c.onnx", channels_last, opset=20)
-    calibrator = fitted(accuracy=0.6)
+    calibrator = fitted(threshold=0.6)
     calibrator.record = {}
     model = CalibratedClassifier(
         f"onnx:{tmp_path / 'c.onnx'}", calibrator, preprocessing=PREPROCESSING
     )
     export_classifier(model, tmp_path / "m.onnx")
-    ours = CalibratedClassifier(Small(), fitted(accuracy=0.6))
+    ours = CalibratedClassifier(Small(), fitted(threshold=0.6))
     images = pictures(10, seed=5)
     theirs = open_exported(tmp_path / "m.onnx").predict(images)
     assert (

@@ -22,7 +22,7 @@ from tests.deployment.tiny_onnx import METADATA, write_onnx
 
 @pytest.mark.parametrize("kind", [".onnx", ".pt2", "budget"])
 def test_a_file_says_what_torch_says(files, kind):
-    arguments = {"budget": 1.8} if kind == "budget" else {"accuracy": 0.6}
+    arguments = {"budget": 1.8} if kind == "budget" else {"threshold": 0.6}
     model = CalibratedClassifier(Small(), fitted(**arguments))
     exported = open_exported(files[kind])
     for count in (1, 3, 64):
@@ -69,7 +69,7 @@ def test_metadata_and_parity_are_in_the_file(files, kind):
     assert metadata["preprocessing"]["mean"] == [0.4, 0.5, 0.5]
     assert len(metadata["classifier"]["fingerprint"]) == 64
     assert metadata["calibration"]["samples"] == 400
-    assert metadata["threshold"]["asked"] == {"accuracy": 0.6}
+    assert metadata["threshold"]["asked"] == {"threshold": 0.6}
     assert metadata["parity"]["images"] == 4 and metadata["parity"]["confidence"] < 1e-5
 
 
@@ -168,7 +168,7 @@ def test_a_file_without_a_required_output_is_refused(tmp_path, name):
         ({"threshold": None}, r"has the outputs \['accept'\]"),
         ({"threshold": {"value": 1.5}}, "threshold must be a table whose value"),
         ({"threshold": {"value": "0.6"}}, "threshold must be a table whose value"),
-        ({"threshold": {"value": 0.6, "accuracy": "high"}}, "threshold must be a table whose"),
+        ({"threshold": {"value": 0.6, "accuracy": "high"}}, "threshold.accuracy must be a number"),
         ({"passes": 1.5}, "passes must be at most 1"),
         ({"passes": True}, "passes must be a number from 1 on"),
         ({"method": None}, "method must be text"),

@@ -27,6 +27,7 @@ from rightly.predictions.bounded_json import (
     is_text,
     parse_json,
 )
+from rightly.predictions.stored_decision import check_decision
 from rightly.predictions.validation import check_class_names
 
 if TYPE_CHECKING:
@@ -194,6 +195,8 @@ def _check_header(calibrator: "Calibrator", header: Mapping[str, Any]) -> None:
     require("record", "a table", isinstance(record, dict))
     if not isinstance(record.get("classifier"), dict | None):
         raise ValueError(f"record.classifier must be a table or null, got {record['classifier']!r}")
+    if record.get("threshold") is not None:
+        check_decision(record["threshold"], "record.threshold")
     require("no_context", "text or null", is_text(header["no_context"]))
     for need, value in (("view_logits", views), ("features", features)):
         if need in calibrator.needs and not value:

@@ -1,15 +1,16 @@
 """`rightly fit`: one calibrator, fitted for use."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rightly.cli.console import OUT, print_line, show_status
+from rightly.cli.cost_options import CostError, CostGain, CostReview, read_costs
 from rightly.cli.inputs import Cal, Views, read_data_set, split_names
 
 if TYPE_CHECKING:
+    from rightly.calibrators import FittedCalibrator
     from rightly.predictions import Predictions
     from rightly.tensor_shapes import Labels
 
@@ -31,10 +32,22 @@ def run(
     accuracy: Annotated[
         float | None,
         typer.Option(
-            help="Accept from the lowest threshold whose accepted samples reach this accuracy.",
+            help="Accept from the lowest threshold that is sure to reach this accuracy.",
             show_default="none",
         ),
     ] = None,
+    assurance: Annotated[
+        float, typer.Option(help="How sure: the probability that --accuracy is kept.")
+    ] = 0.95,
+    threshold_share: Annotated[
+        float, typer.Option(help="Share of the images held out of the fit, for the threshold.")
+    ] = 0.5,
+    crossfit: Annotated[
+        bool, typer.Option("--crossfit", help="Hold nothing out: --accuracy approximately.")
+    ] = False,
+    cost_error: CostError = None,
+    cost_review: CostReview = None,
+    cost_gain: CostGain = 0.0,
     budget: Annotated[
         float | None,
         typer.Option(
@@ -60,7 +73,9 @@ def run(
     from rightly.calibrators import CALIBRATORS
     from rightly.calibrators.serialization import check_name
     from rightly.fitting import fit
+    from rightly.metrics.validation import check_fraction
     from rightly.predictions import read_source
+    from rightly.predictions.splitting import mark_held_out
 
     check_name(out)
     predictions, labels = read_data_set(cal, split_names(views))
@@ -70,8 +85,15 @@ def run(
             if value is not None and not CALIBRATORS.find(method).takes(name):
                 option = f"--{name.replace('_', '-')}"
                 raise ValueError(f"{option} is for --method rightly, got --method {method}")
-    else:
-        method = _select_method(predictions, labels, expected_shift)
+    costs = read_costs(cost_error, cost_review, cost_gain)
+    if method == "auto":
+        seen = predictions, labels
+        if (accuracy is not None or costs is not None) and not crossfit:
+            # The labels that the threshold is found on have no say in anything else.
+            check_fraction("threshold_share", threshold_share)
+            rows = ~mark_held_out(predictions, threshold_share)
+            seen = predictions[rows], labels[rows]
+        method = _select_method(*seen, expected_shift)
     options["seed"] = seed
     arguments: dict[str, Any] = {
         name: value
@@ -85,22 +107,26 @@ def run(
             labels,
             threshold=threshold,
             accuracy=accuracy,
+            assurance=assurance,
+            threshold_share=threshold_share,
+            crossfit=crossfit,
+            costs=costs,
             source=read_source(cal),
             budget=budget,
             choose_views=views is None,
             **arguments,
         )
     fitted.save(out)
-    samples = int(predictions.unshifted().sum())
-    shifted = len(predictions) - samples if fitted.calibrator.uses_shifted_rows else 0
+    calibration = fitted.record["calibration"]
+    samples, shifted = calibration["samples"], calibration["shifted_samples"]
     print_line(
         f"{fitted.title}, fitted on {samples} predictions of {predictions.class_count} classes"
         f"{f' and {shifted} of shift augmentation' if shifted else ''}, is in {out}"
     )
-    print_line(f"accuracy on them: {fitted.record['calibration']['accuracy']:.1%}")
+    print_line(f"accuracy on them: {calibration['accuracy']:.1%}")
     if fitted.fit_note:
         print_line(f"note: {fitted.fit_note}")
-    _describe_use(fitted.record, fitted.view_names)
+    _describe_use(fitted)
 
 
 def _select_method(
@@ -121,19 +147,29 @@ def _select_method(
     return choice.method
 
 
-def _describe_use(record: Mapping[str, Any], views: Sequence[str]) -> None:
-    """Says when the calibrator accepts, and what its views cost."""
-    point = record["threshold"]
-    if point is not None:
-        text = f"accepts confidence from {point['threshold']:.4f}: "
-        if point["accepted"]:
+def _describe_use(fitted: "FittedCalibrator") -> None:
+    """Says what the views cost, and what the calibrator accepts; the promise comes last."""
+    from rightly.decisions import Decision
+    from rightly.decisions.decision import HOLDS_FOR
+
+    if fitted.record["passes"] > 1:
+        passes = f"{fitted.record['passes']:.2f} forward passes per image"
+        print_line(f"{passes}, over the views {', '.join(fitted.view_names)}")
+    decision = Decision.read(fitted.record, fitted.threshold)
+    if decision is None:
+        return
+    if decision.threshold is not None:
+        text = f"accepts confidence from {decision.threshold:.4f}: "
+        if decision.accuracy is not None:
             text += (
-                f"{point['coverage']:.1%} of the calibration samples, {point['accuracy']:.2%} "
-                f"right (95 % interval {point['accuracy_low']:.2%} to {point['accuracy_high']:.2%})"
+                f"{decision.coverage:.1%} of {decision.samples} {decision.measured_on}, "
+                f"{decision.accuracy:.2%} right (95 % interval {decision.accuracy_low:.2%} to "
+                f"{decision.accuracy_high:.2%})"
             )
         else:
             text += "none of the calibration samples"
         print_line(text)
-    if record["passes"] > 1:
-        passes = f"{record['passes']:.2f} forward passes per image"
-        print_line(f"{passes}, over the views {', '.join(views)}")
+    if decision.is_guaranteed:
+        print_line(f"what is promised {HOLDS_FOR}")
+    if decision.kind != "chosen":
+        print_line(decision.describe())

@@ -165,6 +165,13 @@ def _list_starts(n: int, max_error: float, level: float) -> tuple[np.ndarray, np
     return starts, shares
 
 
+@lru_cache(maxsize=1024)
+def _list_allowed(n: int, max_error: float, level: float) -> np.ndarray:
+    """The most errors with which the starts pass."""
+    starts, shares = _list_starts(n, max_error, level)
+    return most_errors(starts, max_error, shares)
+
+
 def _count_needed(wrong: np.ndarray, max_error: float, level: float) -> tuple[int | None, str]:
     """The fewest samples with this error curve that would pass with probability POWER, and why."""
     n = len(wrong)
@@ -180,11 +187,11 @@ def _count_needed(wrong: np.ndarray, max_error: float, level: float) -> tuple[in
         )
 
     def passes(count: int) -> bool:
-        starts, shares = _list_starts(count, max_error, level)
+        starts, _ = _list_starts(count, max_error, level)
         # As deep as a rank may by chance lie: by a standard deviation.
         deep = starts + np.sqrt(starts * (1 - starts / count))
         ranks = np.clip(np.ceil(deep * (n / count)).astype(np.int64), least, n)
-        allowed = most_errors(starts, max_error, shares)
+        allowed = _list_allowed(count, max_error, level)
         power = binomial_tail(allowed, starts, curve[ranks - 1])
         return bool((power >= POWER).any())
 

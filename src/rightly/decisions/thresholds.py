@@ -2,8 +2,6 @@
 
 from dataclasses import asdict, dataclass
 
-import numpy as np
-
 from rightly.metrics.validation import check_confidence, check_share
 from rightly.shapes import AnyArray
 
@@ -33,25 +31,6 @@ def operating_point(confidence: AnyArray, correct: AnyArray, threshold: float) -
     low, high = exact_interval(right, n)
     accuracy = right / n if n else float("nan")
     return OperatingPoint(float(threshold), n, n / len(c), accuracy, low, high)
-
-
-def threshold_for_accuracy(confidence: AnyArray, correct: AnyArray, accuracy: float) -> float:
-    """The lowest confidence at or above which samples reach this accuracy."""
-    c, a = check_confidence(confidence, correct)
-    check_share("accuracy", accuracy)
-    order = np.argsort(-c, kind="stable")
-    c, a = c[order], a[order]
-    last = np.append(np.diff(c) < 0, True)  # samples of one confidence are accepted together
-    reached = np.cumsum(a) / np.arange(1, len(c) + 1)
-    candidates = np.flatnonzero(last & (reached >= accuracy))
-    if not len(candidates):
-        best = int(np.argmax(np.where(last, reached, -1)))
-        raise ValueError(
-            f"accuracy must be one that some threshold reaches, got {accuracy}: on these "
-            f"{len(c)} samples the highest is {reached[best]:.4f}, at the threshold "
-            f"{c[best]:.4f} with {best + 1} accepted; ask for at most that"
-        )
-    return float(c[candidates[-1]])
 
 
 def exact_interval(right: int, n: int, level: float = 0.95) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from rightly.predictions.bounded_json import (
     is_text,
     parse_json,
 )
+from rightly.predictions.stored_decision import check_decision
 
 FORMAT = "rightly-deployed"
 VERSION = 2
@@ -49,9 +50,10 @@ def _is_measurement(value: Any) -> bool:
 
 
 def _is_threshold(value: Any) -> bool:
-    """A confidence, and coverage and accuracy at it where they were measured."""
+    """A confidence, and the record of the decision for it."""
     if not _is_table(value) or not is_share(value.get("value")):
         return False
+    check_decision({**value, "threshold": value["value"]})
     measured = ("coverage", "accuracy", "accuracy_low", "accuracy_high")
     return value.get("accuracy") is None or all(is_share(value.get(name)) for name in measured)
 
@@ -93,6 +95,7 @@ REQUIRED: dict[str, tuple[str, Callable[[Any], bool]]] = {
 OPTIONAL: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "class_names": ("a list of names", are_names),
     "threshold": ("a table whose value, coverage and accuracy lie in 0..1", _is_threshold),
+    "no_threshold": ("text", is_text),  # why none could be promised
     "classifier": (
         "a table of text",
         lambda value: _is_table(value) and all(is_text(item) for item in value.values()),

@@ -54,19 +54,21 @@ def describe_calibrator(calibrator: FittedCalibrator) -> dict[str, Any]:
         "preprocessing": source.get("preprocessing"),
         "classifier": {name: source.get(name) for name in ("name", "fingerprint")},
         "calibration": record.get("calibration"),
-        "threshold": _describe_threshold(calibrator),
+        **_describe_decision(calibrator),
         "passes": record.get("passes", 1.0 + len(calibrator.view_names)),
         **({"adapted": record["adapted"]} if "adapted" in record else {}),
     }
 
 
-def _describe_threshold(calibrator: FittedCalibrator) -> dict[str, Any] | None:
-    if calibrator.threshold is None:
-        return None
+def _describe_decision(calibrator: FittedCalibrator) -> dict[str, Any]:
+    """The threshold with what is known of it, or why there is none."""
     recorded = dict(calibrator.record.get("threshold") or {})
-    if recorded.pop("threshold", None) != calibrator.threshold:
-        recorded = {}  # set by hand since: what was measured for another one does not hold
-    return {"value": calibrator.threshold, **recorded}
+    is_current = recorded.pop("threshold", None) == calibrator.threshold
+    if calibrator.threshold is None:
+        reason = recorded.get("reason") if is_current else None
+        return {"threshold": None, **({"no_threshold": reason} if reason else {})}
+    # Set by hand since: what was measured for another one does not hold.
+    return {"threshold": {"value": calibrator.threshold, **(recorded if is_current else {})}}
 
 
 def expected_preprocessing(calibrator: FittedCalibrator) -> Preprocessing | None:

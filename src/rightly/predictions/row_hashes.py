@@ -46,7 +46,7 @@ class RowHashes:
     @classmethod
     def compute(cls, predictions: Predictions) -> "RowHashes":
         """The hashes of all rows."""
-        hashes = {kind: np.unique(rows) for kind, rows in _hash_rows(predictions).items()}
+        hashes = {kind: np.unique(rows) for kind, rows in hash_rows(predictions).items()}
         return cls(hashes)
 
     def to_record(self) -> dict[str, str]:
@@ -63,7 +63,7 @@ class RowHashes:
 
     def measure_shared(self, predictions: Predictions) -> tuple[float, str]:
         """Share of these rows that are in the set, and the kind of hash that tells."""
-        others = _hash_rows(predictions)
+        others = hash_rows(predictions)
         for kind, own in self.by_kind.items():  # image_hash comes first
             if kind in others and len(own):
                 last = own[-1] if self.is_sample and len(own) >= SAMPLE else LARGEST
@@ -72,7 +72,8 @@ class RowHashes:
         return 0.0, ""
 
 
-def _hash_rows(predictions: Predictions) -> dict[str, Hashes]:
+def hash_rows(predictions: Predictions) -> dict[str, Hashes]:
+    """A hash of each row by kind: `image_hash` where known, `logits` where they hardly repeat."""
     hashes: dict[str, Hashes] = {}
     if predictions.image_hash is not None:
         hashes["image_hash"] = predictions.image_hash.cpu().numpy()
