@@ -5,8 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import numpy as np
 import pytest
+from nbclient import NotebookClient
 from PIL import Image
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -70,3 +72,18 @@ def test_the_timm_example_says_what_it_needs_or_does_its_work(tmp_path):
     asked = [f"local-dir:{model}", "--images", tmp_path / "photos", "--out", out]
     said = run("-c", WITH_TORCHVISION + RUN, script, *asked, "--method", "temperature_scaling")
     assert "of 12 right" in said and out.with_suffix(".safetensors").is_file()
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_and_is_kept_without_outputs(tmp_path):
+    notebook = nbformat.read(EXAMPLES / "tour.ipynb", as_version=4)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert not any(cell.outputs or cell.execution_count for cell in cells)
+    client = NotebookClient(notebook, timeout=600, kernel_name="python3")
+    client.execute(cwd=str(tmp_path))
+    outputs = [output for cell in cells for output in cell.outputs]
+    shown = {kind for output in outputs for kind in output.get("data", {})}
+    assert {"text/html", "image/png"} <= shown  # the table, and the figure
+    said = "".join(output.get("text", "") for output in outputs)
+    assert "2/3 correctness_logistic" in said  # the bar
+    assert "expected accuracy" in said and "on the other half" in said
