@@ -55,6 +55,7 @@ def test_exported_models_tell_what_apply_writes(files):
     predictions, labels = rightly.load(files / "cal.npz")
     fitted = rightly.fit("ca_views", predictions, labels, threshold=0.5)
     find_context(fitted.calibrator)  # what saving does
+    fitted = fitted.hold_out(*rightly.load(files / "ind.npz"), score="aps")
     columns = compute_scores(fitted, predictions[:3])
     stage = CalibrationStage(fitted, predictions.view_names, takes_context=True)
     stacked = torch.cat([predictions.logits[:, None], predictions.view_logits], 1)[:3]
@@ -62,6 +63,8 @@ def test_exported_models_tell_what_apply_writes(files):
         outputs = stage(stacked.transpose(0, 1).flatten(0, 1)).to_numpy()
     rows = [describe_row(row) for row in outputs.rows()]
     assert set(columns) == set(SCORES) == set(rows[0]) - {"class"} | {"predicted_class"}
+    sets = columns.pop("prediction_set")
+    assert [" ".join(map(str, row["prediction_set"])) for row in rows] == sets.tolist()
     for name, values in columns.items():
         written = [row["class" if name == "predicted_class" else name] for row in rows]
         np.testing.assert_allclose(written, values, rtol=1e-4, atol=1e-5)

@@ -16,7 +16,7 @@ def test_an_answer_says_all_that_the_model_said():
     assert response.status_code == 200
     outputs = model.predict(model.preprocessing.pixels(Image.open(io.BytesIO(data)))[None])
     answer = response.json()
-    assert answer["model"] == {"method": "ca_views", "threshold": 0.6}
+    assert answer["model"] == {"method": "ca_views", "threshold": 0.6, "coverage": None}
     (prediction,) = answer["predictions"]
     assert prediction["file"] == "a photo.png"
     assert (prediction["class"], prediction["name"], prediction["accept"]) == (0, "red", True)

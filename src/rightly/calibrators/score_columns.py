@@ -19,6 +19,7 @@ SCORES: dict[str, type] = {
     "context_score": np.float64,  # where it can be adapted
     "unadapted_confidence": np.float64,  # the same
     "agreement": np.float64,  # where it has views
+    "prediction_set": np.str_,  # where scores were held out: numbers of classes, likeliest first
 }
 
 
@@ -41,13 +42,28 @@ def compute_scores(fitted: FittedCalibrator, predictions: Predictions) -> dict[s
         columns["agreement"] = measure_agreement(
             fitted.calibrator, predictions, columns["predicted_class"]
         )
-    return {name: columns[name].cpu().numpy().astype(SCORES[name]) for name in names}
+    arrays = {name: tensor.cpu().numpy() for name, tensor in columns.items()}
+    if "prediction_set" in names:
+        arrays["prediction_set"] = _list_sets(fitted, predictions)
+    return {name: arrays[name].astype(SCORES[name]) for name in names}
+
+
+def _list_sets(fitted: FittedCalibrator, predictions: Predictions) -> np.ndarray:
+    """Numbers of the classes in each set, the likeliest first, with spaces between them."""
+    assert fitted.sets is not None
+    p = fitted.probabilities(predictions)
+    p = p.masked_fill(~fitted.sets.contains(p, predictions.logits), -1)
+    sizes = (p >= 0).sum(-1).tolist()
+    orders = p.topk(max(1, *sizes), -1).indices.tolist() if sizes else []
+    texts = [" ".join(map(str, k[:size])) for k, size in zip(orders, sizes, strict=True)]
+    return np.array(texts, np.str_)
 
 
 def list_scores(fitted: FittedCalibrator) -> list[str]:
     """The names in SCORES of what a calibrator can tell."""
     lacking = set() if fitted.view_names else {"agreement"}
     lacking |= {"accept"} if fitted.threshold is None else set()
+    lacking |= {"prediction_set"} if fitted.sets is None else set()
     if fitted.calibrator.context is None:
         lacking |= {"context_score", "unadapted_confidence"}
     return [name for name in SCORES if name not in lacking]

@@ -108,7 +108,10 @@ def _make_row(model: "ExportedModel", outputs: "Outputs", file: str) -> dict[str
 
     row = describe_row(outputs)
     names = model.class_names
-    return {"file": file, "name": None if names is None else names[row["class"]], **row}
+    name = None if names is None else names[row["class"]]
+    if names is not None and row["prediction_set"] is not None:
+        row["prediction_set"] = [names[k] for k in row["prediction_set"]]
+    return {"file": file, "name": name, **row}
 
 
 def _lay_out(rows: Sequence[dict[str, Any]], threshold: float | None) -> "Layout":
@@ -122,6 +125,10 @@ def _lay_out(rows: Sequence[dict[str, Any]], threshold: float | None) -> "Layout
     if threshold is not None:
         heading = f"accept (from {threshold:.3f})"
         columns[heading] = ["yes" if row["accept"] else "no" for row in rows]
+    if any(row["prediction_set"] is not None for row in rows):
+        columns["prediction set"] = [
+            ", ".join(map(str, row["prediction_set"])) or "empty" for row in rows
+        ]
     return Layout(
         "image",
         [row["file"] for row in rows],

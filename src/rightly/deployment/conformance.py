@@ -94,6 +94,7 @@ def _check_outputs(
         "view_confidence": bool(metadata["views"]),
         "context_score": metadata.get("context") is not None,
         "unadapted_confidence": metadata.get("context") is not None,
+        "in_set": metadata.get("sets") is not None,
     }
     missing = [name for name in (*REQUIRED, *conditions) if name not in found]
     missing = [name for name in missing if conditions.get(name, True)]
@@ -104,8 +105,8 @@ def _check_outputs(
     left_over = [name for name, is_there in conditions.items() if name in found and not is_there]
     if left_over:
         raise ValueError(
-            f"{source} has the outputs {left_over}, but its metadata name no threshold, views or "
-            f"context that they are for: {REMEDY}"
+            f"{source} has the outputs {left_over}, but its metadata name no threshold, views, "
+            f"context or sets that they are for: {REMEDY}"
         )
     sizes = {"c": metadata["class_count"], "m": len(metadata["views"])}
     for name in (name for name in OUTPUT_NAMES if name in found):

@@ -67,6 +67,21 @@ def _is_parity(value: Any) -> bool:
     )
 
 
+def _is_sets(value: Any) -> bool:
+    """The coverage that prediction sets promise, by which score, on how many held-out images."""
+    interval: Any = value.get("coverage_interval") if _is_table(value) else None
+    return (
+        _is_table(value)
+        and is_share(value.get("coverage"))
+        and isinstance(value.get("score"), str)
+        and isinstance(value.get("class_conditional"), bool)
+        and is_count(value.get("samples"), 1)
+        and is_count(value.get("marginal_classes"))
+        and _is_number(value.get("mean_size"))
+        and (interval is None or _is_range(interval) and all(map(is_share, interval)))
+    )
+
+
 def _is_context(value: Any) -> bool:
     """What a caller needs to find the context of its images, and what it does to confidence."""
     return (
@@ -102,6 +117,7 @@ OPTIONAL: dict[str, tuple[str, Callable[[Any], bool]]] = {
     ),
     "calibration": ("samples, accuracy and metrics before and after", _is_measurement),
     "context": ("a table of value, weights, limits, noise and misses", _is_context),
+    "sets": ("a table of coverage, score, samples and what they promise", _is_sets),
     "adapted": ("a table", _is_table),
     "parity": ("images, kind and confidence", _is_parity),
     "arguments": ("a table", _is_table),

@@ -34,7 +34,7 @@ class Outputs:
     # What the image adds to the context of its batch, and its confidence at none.
     context_score: PerImage | None = None
     unadapted_confidence: PerImage | None = None
-    in_set: PerClassBool | None = None
+    in_set: PerClassBool | None = None  # None where no scores were held out
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -100,7 +100,18 @@ def describe_row(outputs: Outputs) -> dict[str, Any]:
         "class": int(outputs.classes[0]),
         **{name: None if value is None else value[0].item() for name, value in values.items()},
         "agreement": view_agreement(outputs)[0],
+        "prediction_set": list_set(outputs),
     }
+
+
+def list_set(outputs: Outputs) -> list[int] | None:
+    """The classes in the set of outputs of one row, the likeliest first; None without sets."""
+    if outputs.in_set is None:
+        return None
+    classes = np.flatnonzero(_to_array(outputs.in_set)[0])
+    likely = _to_array(outputs.probabilities)[0, classes]
+    numbers: list[int] = classes[np.argsort(-likely, kind="stable")].tolist()
+    return numbers
 
 
 def concatenate(parts: Sequence[Outputs]) -> Outputs:

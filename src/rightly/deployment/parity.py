@@ -21,6 +21,7 @@ from rightly.transforms.views import blur
 SYNTHETIC_IMAGES = 8
 BATCH = 16  # images compared at a time
 TOLERANCE = 1e-4  # in confidence; beyond it something is wrong, not merely rounded
+MAX_SETS_DIFFER = 0.02  # of the classes, whose scores rounding may move over a threshold
 
 Pixels = UInt8[np.ndarray, "n h w 3"]
 
@@ -52,6 +53,12 @@ def check_parity(
             f"differs by {differences['confidence']:.2g} and {differences['classes_differ']} "
             "classes are others: nothing was written"
         )
+    if differences["in_set_differs"] > MAX_SETS_DIFFER:
+        raise ValueError(
+            f"the file must compute what torch does, but on {len(pixels)} images "
+            f"{differences['in_set_differs']:.1%} of the classes are in a set here and not there: "
+            "nothing was written"
+        )
     return differences
 
 
@@ -64,6 +71,9 @@ def compare_outputs(ours: Outputs, theirs: Outputs) -> dict[str, Any]:
     accept_differs = 0
     if ours.accept is not None and theirs.accept is not None:
         accept_differs = int(np.sum(ours.accept != theirs.accept))
+    in_set_differs = 0.0
+    if ours.in_set is not None and theirs.in_set is not None:
+        in_set_differs = float(np.mean(ours.in_set != theirs.in_set))
     scores = {}
     c = ours.unadapted_confidence
     if c is not None and theirs.context_score is not None:
@@ -76,6 +86,7 @@ def compare_outputs(ours: Outputs, theirs: Outputs) -> dict[str, Any]:
         "log_temperature": float(np.abs(log_temperature).max()),
         "classes_differ": int(np.sum(np.abs(apart) > TOLERANCE)),
         "accept_differs": accept_differs,
+        "in_set_differs": in_set_differs,
         **scores,
     }
 

@@ -55,6 +55,7 @@ def describe_calibrator(calibrator: FittedCalibrator) -> dict[str, Any]:
         "classifier": {name: source.get(name) for name in ("name", "fingerprint")},
         "calibration": record.get("calibration"),
         **_describe_decision(calibrator),
+        "sets": None if calibrator.sets is None else calibrator.sets.describe(),
         "passes": record.get("passes", 1.0 + len(calibrator.view_names)),
         **({"adapted": record["adapted"]} if "adapted" in record else {}),
     }

@@ -110,6 +110,7 @@ class CalibrationStage(nn.Module):
         self.calibrator, self.view_names = fitted.calibrator, tuple(view_names)
         self.takes_context = takes_context
         self.is_adapted = fitted.calibrator.is_adapted  # asked now, for graphs cannot ask
+        self.sets = fitted.sets
         # As a tensor, so that a threshold is compared as exactly in a graph as here.
         threshold = fitted.threshold
         self.register_buffer(
@@ -188,6 +189,7 @@ class CalibrationStage(nn.Module):
             view_confidence=None if best is None else best.values.float(),
             context_score=None if score is None else score.float(),
             unadapted_confidence=None if plain is None else plain.float(),
+            in_set=None if self.sets is None else self.sets.contains(probabilities, logits),
         )
 
 

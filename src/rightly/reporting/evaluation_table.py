@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
@@ -11,6 +11,7 @@ from rightly.evaluation.data_sets import TestSets, load_test_sets
 from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import BeforeAfter, measure_before_and_after
 from rightly.evaluation.results import RESAMPLES, Bootstrap, Result
+from rightly.evaluation.set_quality import SetQuality, describe_set_quality, measure_all_sets
 from rightly.reporting.formatting import (
     describe_adapting,
     describe_interval,
@@ -19,6 +20,7 @@ from rightly.reporting.formatting import (
 )
 from rightly.reporting.layout import Layout, lay_out_evaluation
 from rightly.reporting.result_table import FilePath, ResultTable, count, describe_bootstrap
+from rightly.reporting.set_notes import describe_sets
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,6 +36,7 @@ class Evaluation(ResultTable[Result]):
     bootstrap: Bootstrap | None = None
     adapt: bool = False  # to each test set, without its labels
     batch: int | None = None  # the rows of a batch, or the whole test set
+    set_quality: Mapping[str, SetQuality] = field(default_factory=dict)  # of prediction sets
 
     @property
     def rows(self) -> Sequence[Result]:
@@ -53,6 +56,7 @@ class Evaluation(ResultTable[Result]):
             **describe_bootstrap(self.bootstrap),
             "adapt": self.adapt,
             "batch": self.batch,
+            "prediction_sets": describe_set_quality(self.calibrator, self.set_quality),
         }
 
     def lay_out(self) -> Layout:
@@ -67,6 +71,7 @@ class Evaluation(ResultTable[Result]):
                 f"{self.bootstrap.seed}; changes are paired, each tested alone at 5 %."
             )
         notes += describe_adapting(self.adapt, self.batch)
+        notes += describe_sets(self.calibrator, self.set_quality)
         sets = {
             f"{self.calibrator.title} on {name}: {count(len(self.tests[name][0]), 'sample')}, "
             f"accuracy {format_percent(self.accuracy[name])} %": one
@@ -145,7 +150,8 @@ def evaluate_sets(
     resolved = None
     if bootstrap is not None:
         resolved = Bootstrap(bootstrap.resamples or RESAMPLES, bootstrap.seed)
-    return Evaluation(sets, fitted, selected, accuracy, resolved, adapt, batch)
+    quality = measure_all_sets(fitted, measured, selected)
+    return Evaluation(sets, fitted, selected, accuracy, resolved, adapt, batch, quality)
 
 
 def open_calibrator(calibrator: Any) -> FittedCalibrator:

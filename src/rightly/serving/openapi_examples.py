@@ -19,13 +19,17 @@ ANSWER: Mapping[str, Any] = {
                 {"class": 3, "name": "cat", "probability": 0.71},
                 {"class": 5, "name": "dog", "probability": 0.24},
             ],
+            "prediction_set": [
+                {"class": 3, "name": "cat", "probability": 0.71},
+                {"class": 5, "name": "dog", "probability": 0.24},
+            ],
             "views": [
                 {"view": "rotation", "class": 5, "name": "dog", "confidence": 0.55},
                 {"view": "grayscale", "class": 3, "name": "cat", "confidence": 0.91},
             ],
         }
     ],
-    "model": {"method": "ca_views", "threshold": 0.9},
+    "model": {"method": "ca_views", "threshold": 0.9, "coverage": 0.95},
 }
 
 FORM: Mapping[str, Any] = {

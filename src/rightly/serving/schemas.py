@@ -1,11 +1,12 @@
 """The answers of the server, as JSON with named and typed fields."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from rightly.deployment.outputs import Outputs
+from rightly.deployment.outputs import Outputs, list_set
 from rightly.deployment.runtime import ExportedModel
 from rightly.predictions.bounded_json import encode_json
 
@@ -52,6 +53,10 @@ class Prediction(_Answer):
         "Null where the model has no threshold."
     )
     top: list[Choice] = Field(description=f"The {TOP} most probable classes, the predicted first.")
+    prediction_set: list[Choice] | None = Field(
+        description="The classes in its prediction set, the likeliest first; it may be empty. "
+        "Null where the model has no sets."
+    )
     views: list[ViewOpinion] = Field(
         description="The prediction on each view, if the model uses any."
     )
@@ -68,6 +73,10 @@ class ModelSummary(_Answer):
 
     method: str = Field(description="The calibrator.")
     threshold: float | None = Field(description="The confidence from which on to accept.")
+    coverage: float | None = Field(
+        description="Share of images like those held out whose prediction set holds the true "
+        "class; null without sets, and where confidence is adapted, for which nothing is promised."
+    )
 
 
 class Answer(_Answer):
@@ -131,13 +140,17 @@ class Card(BaseModel):
     threshold: dict[str, Any] | None = Field(
         None, description="The threshold, with the accuracy and coverage it was chosen for."
     )
+    sets: dict[str, Any] | None = Field(
+        None, description="What the prediction sets promise, on how many held-out images."
+    )
 
 
 def make_prediction(
     outputs: Outputs, file: str | None, model: ExportedModel, adapts: bool = False
 ) -> Prediction:
     """The prediction in outputs of one row; with both confidences where the server adapts."""
-    best = int(outputs.classes[0])
+    best, members = int(outputs.classes[0]), list_set(outputs)
+    probabilities = np.asarray(outputs.probabilities[0])
     both = ("unadapted_confidence", "context_score") if adapts else ()
     return Prediction(
         file=file,
@@ -147,14 +160,21 @@ def make_prediction(
         raw_confidence=float(outputs.raw_confidence[0]),
         temperature=float(outputs.temperature[0]),
         accept=None if outputs.accept is None else bool(outputs.accept[0]),
-        top=_rank_classes(np.asarray(outputs.probabilities[0]), best, model),
+        top=_rank_classes(probabilities, best, model),
+        prediction_set=None if members is None else _make_choices(members, probabilities, model),
         views=_make_views(outputs, model),
         **{name: float(getattr(outputs, name)[0]) for name in both},
     )
 
 
-def summarise_model(model: ExportedModel) -> ModelSummary:
-    return ModelSummary(method=str(model.metadata["method"]), threshold=model.threshold)
+def summarise_model(model: ExportedModel, adapts: bool = False) -> ModelSummary:
+    """What answered; where confidence is adapted, it promises no coverage."""
+    sets = None if adapts or "adapted" in model.metadata else model.metadata.get("sets")
+    return ModelSummary(
+        method=str(model.metadata["method"]),
+        threshold=model.threshold,
+        coverage=None if sets is None else sets["coverage"],
+    )
 
 
 def encode_card(model: ExportedModel) -> bytes:
@@ -165,9 +185,15 @@ def encode_card(model: ExportedModel) -> bytes:
 def _rank_classes(probabilities: np.ndarray, best: int, model: ExportedModel) -> list[Choice]:
     order = np.argsort(-probabilities, kind="stable")[: TOP + 1].tolist()
     first = [best, *(k for k in order if k != best)][:TOP]  # in a tie the predicted class leads
+    return _make_choices(first, probabilities, model)
+
+
+def _make_choices(
+    classes: Sequence[int], probabilities: np.ndarray, model: ExportedModel
+) -> list[Choice]:
     return [
         Choice(class_=k, name=_find_name(k, model), probability=float(probabilities[k]))
-        for k in first
+        for k in classes
     ]
 
 

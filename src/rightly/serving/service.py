@@ -126,7 +126,8 @@ class Service:
             make_prediction(row, upload.name, self.model, self.adapter is not None)
             for row, upload in zip(rows, uploads, strict=True)
         ]
-        return Answer(predictions=predictions, model=summarise_model(self.model))
+        model = summarise_model(self.model, self.adapter is not None)
+        return Answer(predictions=predictions, model=model)
 
 
 async def _gather_or_refuse(jobs: Sequence["asyncio.Future[Result]"]) -> list[Result]:

@@ -66,7 +66,10 @@ def score_classes(
     p = probabilities.double()
     if score == "lac":
         return (1 - p).float()
-    ordered, order = p.sort(dim=-1, descending=True, stable=True)
+    if torch.compiler.is_exporting():  # ONNX's own sort, which is stable, but not by that name
+        ordered, order = p.sort(dim=-1, descending=True)
+    else:
+        ordered, order = p.sort(dim=-1, descending=True, stable=True)
     # Less a share of the class itself, as much as the draw leaves.
     scores = ordered.cumsum(-1) - (1 - draw_from_logits(logits))[:, None] * ordered
     if score == "raps":

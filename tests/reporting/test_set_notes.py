@@ -1,0 +1,62 @@
+"""Prediction sets in what `evaluate` measures and says."""
+
+import json
+
+import pytest
+import torch
+
+import rightly
+from rightly.decisions import exact_interval
+from rightly.reporting.set_notes import describe_promise
+from tests.conftest import make
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return rightly.fit("temperature_scaling", *make(n=400)).hold_out(
+        *make(n=600, seed=1), coverage=0.8
+    )
+
+
+def test_size_and_coverage_are_measured_with_an_interval(fitted, other, tmp_path):
+    evaluation = rightly.evaluate(fitted, {"mine": other}, metrics=["ece"])
+    sets, labels = rightly.prediction_sets(fitted, other[0]), other[1]
+    covered = int(sets[torch.arange(len(labels)), labels].sum())
+    quality = evaluation.set_quality["mine"]
+    assert quality.coverage == covered / 300 and 0.7 < quality.coverage < 0.9
+    assert (quality.coverage_low, quality.coverage_high) == exact_interval(covered, 300)
+    assert quality.mean_size == pytest.approx(float(sets.sum(1).double().mean()))
+    assert quality.single == pytest.approx(float((sets.sum(1) == 1).double().mean()))
+    evaluation.to_json(tmp_path / "a.json")
+    stored = json.loads((tmp_path / "a.json").read_text())["prediction_sets"]
+    assert stored["promised"]["coverage"] == 0.8 and stored["promised"]["samples"] == 600
+    assert stored["tests"]["mine"]["coverage"] == quality.coverage
+    low, high = stored["promised"]["coverage_interval"]
+    shown = " ".join(evaluation.lay_out().notes)
+    assert f"{100 * low:.1f} % to {100 * high:.1f} % with probability 0.95" in shown
+    assert f"hold the true class of {100 * quality.coverage:.1f} %" in shown
+
+
+@pytest.mark.parametrize("adapt_first", [False, True])
+def test_no_coverage_is_claimed_after_adapting(fitted, other, adapt_first):
+    one = fitted.adapt(other[0]) if adapt_first else fitted
+    evaluation = rightly.evaluate(one, {"mine": other}, metrics=["ece"], adapt=not adapt_first)
+    assert evaluation.set_quality["mine"].coverage is None
+    assert evaluation.set_quality["mine"].mean_size > 1
+    shown = " ".join(evaluation.lay_out().notes)
+    assert "no coverage is claimed" in shown and "hold the true class" not in shown
+    assert "classes on average" in shown
+
+
+def test_classes_that_take_the_threshold_of_all_are_counted(fitted):
+    predictions, labels = make(n=600, seed=1)
+    kept = labels != 3
+    by_class = fitted.hold_out(predictions[kept], labels[kept], class_conditional=True)
+    text = describe_promise(by_class.sets)
+    assert "in each of 9 classes (1 more had too few images and take the threshold of all)" in text
+
+
+def test_calibrators_without_sets_say_nothing_of_them(other):
+    plain = rightly.calibrator("temperature_scaling").fit(*make())
+    evaluation = rightly.evaluate(plain, {"mine": other}, metrics=["ece"])
+    assert evaluation.set_quality == {} and "rediction sets" not in str(evaluation.lay_out().notes)
