@@ -12,6 +12,7 @@ from rightly.evaluation.results import Bootstrap
 from rightly.metrics import METRICS, Metric
 from rightly.registry import register
 from rightly.reporting import Comparison, compare, evaluate, rank, report, terminal
+from rightly.reporting.method_list import render_methods
 from tests.conftest import make
 
 
@@ -96,7 +97,7 @@ class TestRegistered:
         assert "Log-odds when wrong ↓" in page and "how sure it is of its mistakes" in page
 
     def test_the_calibrator_is_listed(self):
-        text = print_wide(terminal.render_methods, CALIBRATORS.values())
+        text = print_wide(render_methods, CALIBRATORS.values())
         assert "halved (half)" in text and "halves" in text
 
 

@@ -16,6 +16,7 @@ from rightly.evaluation.view_selection import ViewGain, ViewRanking
 from rightly.reporting import compare, evaluate, rank, terminal
 from rightly.reporting.comparison import Comparison
 from rightly.reporting.formatting import BETTER, REFERENCE, SAME, WORSE
+from rightly.reporting.method_list import render_methods
 from tests.conftest import make
 
 METHODS = ["uncalibrated", "temperature_scaling", "ca_views_released", "balanced_temperature"]
@@ -135,7 +136,7 @@ def test_a_ranking_keeps_every_word(comparison, width):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_methods_keep_every_word(width):
     long = Method("x", Uncalibrated, "baseline", "[paper]", aliases=("y",), note="[a] note [/b]")
-    text = print_at(width, terminal.render_methods, [*CALIBRATORS.values(), long])
+    text = print_at(width, render_methods, [*CALIBRATORS.values(), long])
     words = [method.name for method in CALIBRATORS.values()]
     check(text, width, [*words, "[paper]", "[/b]"])
     notes = " ".join(text.split())

@@ -11,6 +11,11 @@ Group = Literal[
     "baseline", "scaling", "binning", "literature", "paper", "ablation", "released", "own"
 ]
 
+# Of fitting to the 5,000 packaged samples of 10 classes on one processor, up to a second or ten;
+# and where it grows faster than the number of logits.
+LOW, MEDIUM = "low", "medium"
+LOW_BY_CLASSES, LOW_BY_SAMPLES, MEDIUM_BY_SAMPLES = "low, by c²", "low, by n²", "medium, by n²"
+
 
 @dataclass(frozen=True)
 class Method:
@@ -27,6 +32,13 @@ class Method:
     keeps_class: bool = True  # the predicted class is the classifier's own
     aliases: tuple[str, ...] = ()
     note: str = ""
+    cost: str = LOW
+
+    @property
+    def parameters(self) -> str:
+        """What it can be built with, and what it is built with otherwise."""
+        values = (one for one in signature(self.build).parameters.values() if one.name != "seed")
+        return ", ".join(str(one.replace(annotation=one.empty)) for one in values)
 
     def takes(self, argument: str) -> bool:
         """Whether it can be built with that argument."""

@@ -7,7 +7,9 @@ from rightly.calibrators.adaptive_temperature_scaling import AdaptiveTemperature
 from rightly.calibrators.binning.methods import BINNING
 from rightly.calibrators.correctness_logistic.calibrator import CorrectnessLogistic
 from rightly.calibrators.correctness_network import CorrectnessNetwork
+from rightly.calibrators.density_aware import DensityAware
 from rightly.calibrators.ensemble_temperature_scaling import EnsembleTemperatureScaling
+from rightly.calibrators.method_record import LOW_BY_SAMPLES, MEDIUM, MEDIUM_BY_SAMPLES
 from rightly.calibrators.method_record import Group as Group
 from rightly.calibrators.method_record import Method as Method
 from rightly.calibrators.multi_isotonic import MultiIsotonic
@@ -87,6 +89,7 @@ CALIBRATORS: Registry[Method] = Registry(
             needs=FEATURES,
             is_random=True,
             aliases=("ats",),
+            cost=MEDIUM,
             note="class-conditional autoencoder",
         ),
         Method(
@@ -97,6 +100,7 @@ CALIBRATORS: Registry[Method] = Registry(
             needs=FEATURES,
             is_random=True,
             aliases=("tcp",),
+            cost=MEDIUM,
             note="ranks well, biased low as a probability",
         ),
         Method(
@@ -106,6 +110,7 @@ CALIBRATORS: Registry[Method] = Registry(
             "Xiong et al., NeurIPS 2023",
             needs=FEATURES,
             aliases=("procal",),
+            cost=LOW_BY_SAMPLES,
             note="density ratio at (log-odds or confidence, proximity)",
         ),
         Method(
@@ -114,7 +119,18 @@ CALIBRATORS: Registry[Method] = Registry(
             "literature",
             "Xiong et al., NeurIPS 2023",
             needs=FEATURES,
+            cost=LOW_BY_SAMPLES,
             note="shrunken gap of bins of (confidence, proximity)",
+        ),
+        Method(
+            "density_aware",
+            DensityAware,
+            "literature",
+            "Tomani et al., ICML 2023",
+            needs=FEATURES,
+            aliases=("dac",),
+            cost=MEDIUM_BY_SAMPLES,
+            note="hotter where features are far from the calibration data",
         ),
         _network(
             "parameterized_temperature_scaling",
@@ -179,6 +195,7 @@ CALIBRATORS: Registry[Method] = Registry(
             f"released code of {PAPER}",
             needs=VIEWS,
             is_random=True,
+            cost=MEDIUM,
             note="for the record: unweighted, Adam 1e-4, 500 epochs, clamp 0.1-10; the same dead "
             "starts",
         ),

@@ -6,8 +6,9 @@ EXAMPLE = "rightly methods"
 
 
 def run() -> None:
-    """List the calibration methods and what each needs."""
+    """List the calibration methods by group: needs, whether the class is kept, cost, parameters."""
     from rightly.calibrators import CALIBRATORS
-    from rightly.reporting.terminal import render_methods, show
+    from rightly.reporting.method_list import render_methods
+    from rightly.reporting.terminal import show
 
     show(OUT, render_methods, CALIBRATORS.values())

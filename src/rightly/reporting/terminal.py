@@ -5,12 +5,11 @@ Without a width, as in a pipe or a file, everything has its natural width.
 
 import io
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -19,7 +18,6 @@ from rightly.reporting.formatting import BETTER, WORSE
 from rightly.reporting.layout import Cell, Column, Layout
 
 if TYPE_CHECKING:
-    from rightly.calibrators import Method
     from rightly.evaluation.method_selection import MethodChoice
     from rightly.evaluation.view_cost import ViewCost
     from rightly.evaluation.view_selection import ViewRanking
@@ -36,7 +34,7 @@ def show(console: Console, render: Callable[..., RenderableType], *arguments: An
         return
     rendered = render(*arguments, width=None)
     before = console.width
-    console.width = max(before, _natural_width(rendered))
+    console.width = max(before, natural_width(rendered))
     try:
         console.print(rendered)
     finally:
@@ -89,35 +87,6 @@ def render_candidates(choice: "MethodChoice", width: int | None) -> Group:
     return render_layout(layouts.lay_out_candidates(choice), width)
 
 
-def render_methods(methods: "Iterable[Method]", width: int | None) -> RenderableType:
-    """Name, group, inputs, paper and note of each; below each other where there is no room."""
-    records = list(methods)
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
-    for heading in ("name", "group", "needs", "paper", "note"):
-        table.add_column(heading, no_wrap=True)
-    for one in records:
-        fields = (_name_with_aliases(one), one.group, _describe_needs(one), one.paper, one.note)
-        table.add_row(*map(Text, fields))
-    if width is None or _natural_width(table) <= width:
-        return table
-    lines: list[RenderableType] = []
-    for one in records:
-        head = Text(_name_with_aliases(one), style="bold")
-        head.append(f"  {one.group}, needs {_describe_needs(one)}", style="not bold")
-        about = ": ".join(part for part in (one.paper, one.note) if part)
-        lines += [head, Padding(Text(about, style="dim"), (0, 0, 0, 2))]
-    return Group(*lines)
-
-
-def _name_with_aliases(method: "Method") -> str:
-    return f"{method.name} ({', '.join(method.aliases)})" if method.aliases else method.name
-
-
-def _describe_needs(method: "Method") -> str:
-    optional = "".join(f" ({use})" for use in method.uses)
-    return ", ".join(("logits", *method.needs)) + optional
-
-
 def render_layout(
     layout: Layout, width: int | None, *, side_by_side: bool = True, stacks: bool = False
 ) -> Group:
@@ -127,7 +96,7 @@ def render_layout(
     """
     parts: list[RenderableType] = []
     wide = _draw_groups(layout)
-    if side_by_side and (width is None or _natural_width(wide) <= width):
+    if side_by_side and (width is None or natural_width(wide) <= width):
         parts.append(wide)
     else:
         for group in layout.groups:
@@ -164,14 +133,14 @@ def _fit(layout: Layout, width: int | None, stacks: bool) -> list[Table]:
     """All columns in one table, or in as many as the width asks for."""
     for is_stacked in (False, True) if stacks else (False,):
         table = _draw(layout, layout.columns, is_stacked=is_stacked)
-        if width is None or _natural_width(table) <= width:
+        if width is None or natural_width(table) <= width:
             return [table]
     assert width is not None
     for count in range(2, len(layout.columns) + 1):
         size = math.ceil(len(layout.columns) / count)
         starts = range(0, len(layout.columns), size)
         tables = [_draw(layout, layout.columns[i : i + size], is_stacked=stacks) for i in starts]
-        if all(_natural_width(table) <= width for table in tables):
+        if all(natural_width(table) <= width for table in tables):
             return tables
     return [_draw(layout, [column], is_stacked=True, folds=True) for column in layout.columns]
 
@@ -244,6 +213,6 @@ def _line(text: str, width: int | None, style: str = "") -> Text:
     return Text(text, style=style)
 
 
-def _natural_width(renderable: RenderableType) -> int:
+def natural_width(renderable: RenderableType) -> int:
     console = Console(width=UNBOUND, file=io.StringIO())
     return console.measure(renderable).maximum
