@@ -309,6 +309,7 @@ def test_progress_starts_with_the_first_batch(tmp_path):
         ("hflip",),
         batch_size=4,
         preprocessing=SMALL,
+        allow_random=True,
         advance=lambda count: shown.append((count, model.shown)),
     )
     assert shown == [(4, 8), (4, 16), (4, 24)]

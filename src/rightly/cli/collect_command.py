@@ -114,6 +114,9 @@ def run(
     unreadable: Annotated[
         str, typer.Option(help="stop or skip at an image that cannot be decoded.")
     ] = "stop",
+    allow_random: Annotated[
+        bool, typer.Option("--allow-random", help="Take a model that seems to be in training mode.")
+    ] = False,
     size: Size = None,
     resize: Resize = None,
     interpolation: Interpolation = "bilinear",
@@ -140,6 +143,7 @@ def run(
         dtype,
         seed,
         unreadable,
+        allow_random,
     )
     cluster = make_cluster(engine, ray_address, ray_workers, workers or 1, ray_gpus_per_worker)
     classifier: dict[str, Any] = {

@@ -16,7 +16,7 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -65,12 +65,15 @@ class CollectJob:
     def open(self) -> Callable[[int], Answer]:
         classifier, images = open_model(**self.model), open_images(**self.images)
         self._check(self.plan.settings(classifier, images))
+        plan = self.plan
 
         def collect(k: int) -> Answer:
+            nonlocal plan
             log = CollectionLog()
             blocks = compute_blocks(
-                classifier, images, self.plan, [k], self.batch_size, self.threads, log=log
+                classifier, images, plan, [k], self.batch_size, self.threads, log=log
             )
+            plan = replace(plan, allow_random=True)  # the first shard tells, once a worker
             for _, block in blocks:
                 try:
                     self.target.write(k, block)

@@ -12,9 +12,11 @@ from torch import Tensor
 from rightly.classifiers.classifier import Classifier
 from rightly.collection.decoding import Batch, CollectionLog, decode_batches
 from rightly.collection.plan import PRECISIONS, Plan, parse_shift
+from rightly.collection.repeatability import check_repeatable
 from rightly.datasets.image_dataset import ImageDataset
 from rightly.predictions.masking import bound_masked
 from rightly.predictions.store import Block
+from rightly.transforms.image_tensors import Images
 from rightly.transforms.shifts import SHIFTS
 from rightly.transforms.views import VIEWS
 
@@ -67,6 +69,7 @@ def compute_batches(
         for start in range(0, len(rows), batch_size)
     )
     on_gpu = classifier.device.type == "cuda"
+    is_checked = plan.allow_random
     # Channels last, as images come: convolutions are faster so, on CPUs as on GPUs.
     with classifier.prepare(PRECISIONS[plan.precision], channels_last=True):
         running: deque[tuple[int, _RunningBatch]] = deque()
@@ -75,6 +78,10 @@ def compute_batches(
         ):
             # Not around the yields, where it would hold for whoever takes the blocks as well.
             with torch.no_grad():
+                if batch.pixels is not None and not is_checked:
+                    pixels = _scale(batch.pixels, classifier.device)
+                    check_repeatable(classifier, pixels, plan.precision)
+                    is_checked = True
                 running.append((k, _run_batch(classifier, images, plan, batch)))
             # On a CPU results are there at once, and so is the progress.
             yield from _take_finished(running, images, IN_FLIGHT if on_gpu else 0)
@@ -97,7 +104,7 @@ def _run_batch(
 ) -> _RunningBatch:
     if batch.pixels is None:
         return _RunningBatch(batch)
-    clean = batch.pixels.to(classifier.device, non_blocking=True).float().div_(255)
+    clean = _scale(batch.pixels, classifier.device)
     logits: list[Tensor] = []
     views: list[Tensor] = []
     features: list[Tensor] = []
@@ -122,6 +129,11 @@ def _run_batch(
         _copy_to_cpu(features),
         _record_event(classifier.device),
     )
+
+
+def _scale(pixels: Tensor, device: torch.device) -> Images:
+    """Bytes as images in [0, 1] on the device."""
+    return pixels.to(device, non_blocking=True).float().div_(255)
 
 
 def _copy_to_cpu(parts: list[Tensor]) -> Tensor | None:

@@ -49,6 +49,7 @@ def collect(
     dtype: str = "float32",
     seed: int = 0,
     unreadable: str = "stop",
+    allow_random: bool = False,
     workers: int | None = None,
     advance: Callable[[int], object] = lambda count: None,
 ) -> tuple[Predictions, Labels | None]:
@@ -57,8 +58,10 @@ def collect(
     `model` is a spec such as "timm:resnet50", a module or a function; `dataset` a folder, a torch
     Dataset or a Hugging Face one (`images` holds further arguments of `open_images`). With `out`
     the rows are stored as a Parquet data set as they come; without, they are only returned.
+    A model in training mode is refused, unless `allow_random`.
     """
-    plan = Plan(tuple(views), tuple(shifts), features, precision, dtype, seed, unreadable)
+    settings = (features, precision, dtype, seed, unreadable, allow_random)
+    plan = Plan(tuple(views), tuple(shifts), *settings)
     classifier = open_model(
         model, device=device, preprocessing=preprocessing, features=features, output=output
     )

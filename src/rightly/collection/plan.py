@@ -29,6 +29,7 @@ class Plan:
     dtype: str = "float32"
     seed: int = 0
     unreadable: str = "stop"
+    allow_random: bool = False  # take a classifier that gives an image other logits each time
     shard_size: int = SHARD
 
     def __post_init__(self) -> None:
