@@ -75,6 +75,18 @@ def test_the_code_about_adapting_runs_as_written(tmp_path):
     assert abs(mean - accuracy) < 0.03
 
 
+def test_the_code_about_the_doctor_runs_as_written(tmp_path):
+    text = (DOCS / "doctor.md").read_text(encoding="utf8")
+    (command,) = re.findall(r"^```bash\nrightly (.*?)^```", text, re.M | re.S)
+    (code,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+    for name, file in (("cal", "cal"), ("ind", "test"), ("gaussian_blur", "gaussian_blur")):
+        rightly.save(tmp_path / f"{file}.npz", *load_demo_set(name))
+    for line in (["-c", code], ["-m", "rightly", *command.split()]):
+        done = subprocess.run([sys.executable, *line], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert done.stdout == "nothing found in cal, test, blur\n"
+
+
 @pytest.mark.slow
 def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path):
     pytest.importorskip("material")

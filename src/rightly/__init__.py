@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from rightly.decisions import least_cost_threshold as least_cost_threshold
     from rightly.decisions import threshold as threshold
     from rightly.deployment import CalibratedClassifier as CalibratedClassifier
+    from rightly.evaluation.examination.examining import examine as examine
+    from rightly.evaluation.examination.findings import Finding as Finding
     from rightly.evaluation.results import Bootstrap as Bootstrap
     from rightly.fitting import fit as fit
     from rightly.metrics import METRICS as METRICS
@@ -74,6 +76,8 @@ __all__, __getattr__, __dir__ = lazy_names(
             "threshold",
         ),
         "deployment": ("CalibratedClassifier",),
+        "evaluation.examination.examining": ("examine",),
+        "evaluation.examination.findings": ("Finding",),
         "evaluation.results": ("Bootstrap",),
         "fitting": ("fit",),
         "metrics": ("METRICS", "Metric"),

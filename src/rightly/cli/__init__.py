@@ -23,6 +23,7 @@ from rightly.cli import (
     collect_command,
     compare_command,
     demo_command,
+    doctor_command,
     evaluate_command,
     export_command,
     fit_command,
@@ -43,6 +44,7 @@ from rightly.cli.inputs import check_outputs
 COMMANDS = {
     "demo": demo_command,
     "collect": collect_command,
+    "doctor": doctor_command,
     "compare": compare_command,
     "rank": rank_command,
     "methods": methods_command,

@@ -145,15 +145,15 @@ def split_test_set(item: str) -> tuple[str, Path]:
     return name or Path(path).stem, Path(path)
 
 
-def read_paths(items: Sequence[str]) -> dict[str, Path]:
+def read_paths(items: Sequence[str], option: str = "--on") -> dict[str, Path]:
     """The paths of arguments [NAME=]FILE, by name."""
     paths: dict[str, Path] = {}
     for item in items:
         name, path = split_test_set(item)
         if name in paths:
             raise ValueError(
-                f"--on needs a different name for each test set, got {name!r} twice: "
-                "write --on NAME=FILE"
+                f"{option} needs a different name for each test set, got {name!r} twice: "
+                f"write {f'{option} ' if option.startswith('-') else ''}NAME=FILE"
             )
         paths[name] = path
     return paths

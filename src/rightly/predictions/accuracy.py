@@ -18,29 +18,44 @@ FEWEST = 30  # samples that are tested: of fewer, good classifiers fail the test
 
 def warn_at_chance(name: str, predictions: Predictions, labels: AnyArray) -> None:
     """Warns if accuracy is not above chance."""
+    _warn_of(name, *_count(predictions, labels))
+
+
+def find_chance(predictions: Predictions, labels: AnyArray) -> float | None:
+    """The accuracy of chance, if that of the predictions is not above it."""
+    return _find_chance(*_count(predictions, labels))
+
+
+def _count(predictions: Predictions, labels: AnyArray) -> tuple[int, np.ndarray, np.ndarray]:
+    """Right predictions; labels and predictions by class."""
     truth, size = check_labels(labels, predictions), predictions.class_count
     counts = [torch.bincount(x, minlength=size).cpu().numpy() for x in (truth, predictions.classes)]
-    _warn_of(name, int((predictions.classes == truth).sum()), *counts)
+    return int((predictions.classes == truth).sum()), counts[0], counts[1]
 
 
-def _warn_of(name: str, right: int, labels: np.ndarray, classes: np.ndarray) -> None:
-    """The warning for so many right predictions; `labels` and `classes` are counts by class.
+def _find_chance(right: int, labels: np.ndarray, classes: np.ndarray) -> float | None:
+    """The accuracy of chance, if so many right predictions are not above it.
 
-    Chance is what the same labels in another order would give, the expected agreement of Cohen's
-    kappa: it knows how frequent classes are. Not above it means that a one-sided binomial test
-    does not tell the two apart.
+    `labels` and `classes` are counts by class. Chance is what the same labels in another order
+    would give, the expected agreement of Cohen's kappa: it knows how frequent classes are. Not
+    above it means that a one-sided binomial test does not tell the two apart.
     """
     from scipy.special import bdtrc
 
     count = int(labels.sum())
     chance = float((labels / count) @ (classes / count))
     if (labels > 0).sum() < 2 or count < FEWEST:  # labels of one class cannot be in a wrong order
-        return
-    if right == 0 or bdtrc(right - 1, count, chance) > LEVEL:
+        return None
+    return chance if right == 0 or bdtrc(right - 1, count, chance) > LEVEL else None
+
+
+def _warn_of(name: str, right: int, labels: np.ndarray, classes: np.ndarray) -> None:
+    chance = _find_chance(right, labels, classes)
+    if chance is not None:
         warnings.warn(
-            f"{name} has {right / count:.1%} accuracy, which is not above chance ({chance:.1%}): "
-            "do labels and predictions stand in the same order, and do both number the classes "
-            "alike?",
+            f"{name} has {right / labels.sum():.1%} accuracy, which is not above chance "
+            f"({chance:.1%}): do labels and predictions stand in the same order, and do both "
+            "number the classes alike?",
             UserWarning,
             stacklevel=4,
         )

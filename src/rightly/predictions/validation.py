@@ -78,14 +78,15 @@ def _refuse_probabilities(name: str, values: Tensor) -> None:
         (100, "percentages", "divide them by 100 and use Predictions.from_probabilities"),
     ):
         # The first row settles nearly every case, so that large tensors are not read twice.
-        if all(_sum_to(total, some) for some in (values[:1], values)):
+        if all(sum_to(total, some) for some in (values[:1], values)):
             raise ValueError(
                 f"{name} must be scores before softmax, but every row is non-negative and sums to "
                 f"{total}, as {kind} do: {remedy}"
             )
 
 
-def _sum_to(total: int, values: Tensor) -> bool:
+def sum_to(total: int, values: Tensor) -> bool:
+    """Whether no value is negative and every row sums to this."""
     sums = values.sum(-1) / total
     return bool((values >= 0).all()) and bool(((sums - 1).abs() <= SUM_TOLERANCE).all())
 

@@ -1,0 +1,58 @@
+"""`rightly doctor`: is anything wrong with stored predictions?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rightly.cli.console import ExitCode, print_line, show_status, write_json
+from rightly.cli.inputs import DATA_SET, Json, read_paths
+
+EXAMPLE = "rightly doctor cal.npz test.npz --expected-accuracy 0.9"
+STYLES = {"error": "red", "warning": "yellow"}
+
+
+def run(
+    cal: Annotated[Path, typer.Argument(metavar="CAL", help=f"Calibration data: {DATA_SET}.")],
+    tests: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[[NAME=]TEST]...", help=f"Test sets: {DATA_SET}."),
+    ] = None,
+    expected_accuracy: Annotated[
+        float | None,
+        typer.Option(
+            help="Accuracy of the classifier on images like those of CAL.", show_default="any"
+        ),
+    ] = None,
+    json: Json = None,
+) -> int:
+    """Look for what is wrong with predictions and labels.
+
+    Ends with 5 where something was found, each with its evidence and a remedy. Changes nothing.
+    """
+    from rightly.evaluation.examination.examining import examine
+
+    paths = read_paths(tests or (), "TEST")
+    if cal.stem in paths:
+        raise ValueError(f"TEST must have another name than CAL, got {cal.stem} twice: NAME=TEST")
+    with show_status("examining"):
+        findings = examine(cal, paths, expected_accuracy=expected_accuracy, name=cal.stem)
+    for finding in findings:
+        print_line(
+            f"{finding.data_set}: {finding.severity}, {finding.name}",
+            style=STYLES[finding.severity],
+        )
+        print_line(f"  found: {finding.found}")
+        print_line(f"  remedy: {finding.remedy}")
+    examined = ", ".join([cal.stem, *paths])
+    count = len(findings)
+    kinds = f"{count} finding{'' if count == 1 else 's'}" if count else "nothing found"
+    print_line(f"{kinds} in {examined}")
+    if json:
+        content = {
+            "data_sets": [cal.stem, *paths],
+            "expected_accuracy": expected_accuracy,
+            "findings": [finding.to_dict() for finding in findings],
+        }
+        write_json(json, "rightly-findings", content)
+    return ExitCode.DOCTOR_FOUND if findings else ExitCode.DONE

@@ -1,0 +1,1 @@
+"""What may be wrong with stored predictions: findings, each with evidence and a remedy."""
