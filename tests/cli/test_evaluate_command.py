@@ -3,9 +3,11 @@
 import json
 
 import pytest
+import torch
 
 import rightly
 from rightly.cli import main
+from tests.conftest import make
 
 
 @pytest.fixture
@@ -36,3 +38,85 @@ def test_without_intervals_there_are_values_alone(files, saved, capsys):
     assert main(["evaluate", saved, str(files / "ind.npz"), "--no-intervals"]) == 0
     printed = capsys.readouterr().out
     assert "after" in printed and "interval" not in printed
+
+
+@pytest.fixture(scope="module")
+def promised(tmp_path_factory):
+    """A calibrator with a promise, its test set, and a shifted one."""
+    folder = tmp_path_factory.mktemp("promised")
+    cal, test = make_sure(0), make_sure(1)
+    fitted = rightly.fit("temperature_scaling", *cal, accuracy=0.9)
+    fitted.save(folder / "c.safetensors")
+    rightly.save(folder / "test.npz", *test)
+    truth = test[1].clone()
+    truth[::4] = 1 - truth[::4]  # a world in which far more is wrong
+    rightly.save(folder / "other.npz", test[0], truth)
+    return folder
+
+
+def make_sure(seed):
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(1000, 2, generator=generator) * 3
+    wrong = (
+        torch.rand(1000, generator=generator) < 0.3 * (-(logits[:, 0] - logits[:, 1]).abs()).exp()
+    )
+    classes = logits.argmax(1)
+    return rightly.Predictions(logits), torch.where(wrong, 1 - classes, classes)
+
+
+def test_the_stored_decision_is_shown_with_what_was_promised_and_kept(promised, capsys):
+    def evaluate(name):
+        arguments = [str(promised / "c.safetensors"), str(promised / name), "--no-intervals"]
+        costs = ["--cost-error", "20", "--cost-review", "1", "--json", str(promised / "t.json")]
+        assert main(["evaluate", *arguments, *costs]) == 0
+        return " ".join(capsys.readouterr().out.split())
+
+    kept = evaluate("test.npz")
+    assert "Promised at least 90 %, 95 % sure: kept; the promise holds for data like the" in kept
+    assert "On test: 1,000 images cost" in kept
+    stored = json.loads((promised / "t.json").read_text())["decisions"]["test"]
+    assert stored["is_guaranteed"] and stored["verdict"] == "kept"
+    assert stored["accuracy"] >= 0.9 and stored["cost"]["low"] < stored["cost"]["high"]
+    assert "sure: not kept; the promise holds" in evaluate("other.npz")
+
+
+def test_after_adapting_nothing_is_promised():
+    fitted = rightly.fit("temperature_scaling", *make(n=1000), accuracy=0.5)
+    test = {"test": make(n=200, seed=1)}
+    assert rightly.evaluate(fitted, test, metrics="ece").decisions["test"].decision.is_guaranteed
+    outcome = rightly.evaluate(fitted, test, metrics="ece", adapt=True).decisions["test"]
+    assert outcome.verdict is None and not outcome.to_record()["is_guaranteed"]
+    assert 0.5 < outcome.expected_accuracy <= 1
+    (line,) = outcome.describe()
+    assert "expected; after adapting nothing is promised" in line and "sure" not in line
+
+
+@pytest.mark.parametrize(
+    ("requirements", "code", "words"),
+    [
+        (["accuracy_accepted.low>=0.85", "ece<=0.1", "coverage > 0.2"], 0, ""),
+        (["ece.high<0.2", "brier<=0.01"], 3, "missed: brier on test is 0."),
+        (["accuracy_accepted.low>=0.999"], 3, "missed: accuracy_accepted.low on test is 0.9"),
+        (["tea<=1"], 2, "--require must name something that is measured, got 'tea': one of accur"),
+        (["ece=0.1"], 2, "--require must be like 'ece<=0.03'"),
+        (["ece.middle<=0.1"], 2, "--require must be like 'ece<=0.03'"),
+        (["ece<=nan"], 2, "--require must be like"),
+        (["cost<=10"], 2, "--require needs --cost-error and --cost-review to measure cost"),
+    ],
+)
+def test_requirements_are_gates(promised, capsys, requirements, code, words):
+    arguments = [str(promised / "c.safetensors"), str(promised / "test.npz"), "--resamples", "100"]
+    gates = [word for text in requirements for word in ("--require", text)]
+    assert main(["evaluate", *arguments, *gates]) == code
+    printed = capsys.readouterr().err
+    assert words in printed if words else "missed" not in printed
+
+
+def test_requirements_on_what_was_not_measured_are_refused(promised, saved, files, capsys):
+    gate = ["--require", "ece.low<=1", "--no-intervals"]
+    arguments = [str(promised / "c.safetensors"), str(promised / "test.npz")]
+    assert main(["evaluate", *arguments, *gate]) == 2
+    assert "--require needs intervals for ece.low" in capsys.readouterr().err
+    gate = ["--require", "accuracy_accepted>=0", "--no-intervals"]
+    assert main(["evaluate", saved, str(files / "ind.npz"), *gate]) == 2
+    assert "--require needs a threshold to measure accuracy_accepted" in capsys.readouterr().err

@@ -27,14 +27,29 @@ def test_the_threshold_is_shown_with_what_it_reached():
     assert "accepts 50.0%, of which 95.0% are right (95 % interval 90.0% to 97.0%)" in text
 
 
+def test_a_promise_is_shown_with_what_it_holds_for():
+    stored = {"value": 0.9, "kind": "guaranteed", "coverage": 0.62, "samples": 500}
+    stored |= {"max_error": 0.02, "assurance": 0.95, "error_high": 0.019}
+    text = render_block(METADATA | {"threshold": stored})
+    line = (
+        "Of 1,000 images about 620 answered, at most 2 % of them wrong, 95 % sure; this holds for"
+    )
+    assert f"{line} data like the calibration data." in text
+    adapted = render_block(METADATA | {"threshold": stored, "adapted": {"samples": 64}})
+    assert "95 % sure" not in adapted and "not covered" in adapted
+    reason = "not with these 400 samples; about 1,150 would do"
+    none = render_block(METADATA | {"threshold": None, "no_threshold": reason})
+    assert f"No threshold could be promised: {reason}." in none
+
+
 def test_values_are_in_percent_and_what_is_not_defined_is_named_so():
-    row = CardRow("mine", 1000, 0.5, VALUES, VALUES, coverage=0.0)
+    row = CardRow("mine", 1000, 0.5, VALUES, VALUES, "accepted from confidence 0.9000 on: 0.0%.")
     text = render_block(METADATA, [row])
     assert (
         "| mine | 1,000 | 50.0% | 12.34 → 12.34 | 20.00 → 20.00 | n/a → n/a | 90.00 → 90.00 |"
         in text
     )
-    assert "On mine: 0.0% accepted." in text  # of none, no accuracy is known
+    assert "On mine: accepted from confidence 0.9000 on: 0.0%." in text
 
 
 def test_a_calibrator_that_changes_classes_says_so():
@@ -65,7 +80,7 @@ def test_parity_is_shown_for_exported_files():
 )
 def test_names_are_shown_as_they_are_and_mean_nothing(name):
     """Read by a parser of Markdown and one of YAML."""
-    row = CardRow(name, 10, 0.5, VALUES, VALUES, coverage=0.5)
+    row = CardRow(name, 10, 0.5, VALUES, VALUES, "accepted: 50.0%.")
     metadata = METADATA | {"classifier": {"name": name, "fingerprint": name}}
     metadata |= {"views": [name], "passes": 2.0, "method": name}
     card = render_card(metadata, [row])

@@ -34,8 +34,8 @@ def test_a_card_holds_what_was_measured_on_each_test_set():
     assert values["ece"] == pytest.approx(expected, rel=1e-12)
     assert values["accuracy"] == pytest.approx(float(correct.double().mean()))
     accepted = calibrator.accept(collected)
-    share = f"On mine: {float(accepted.double().mean()):.1%} accepted, "
-    assert share + f"{float(correct[accepted].double().mean()):.1%} right." in card
+    share = f"On mine: accepted from confidence 0.7000 on: {float(accepted.double().mean()):.1%}, "
+    assert share + f"{float(correct[accepted].double().mean()):.2%} of them right" in card
 
 
 def test_each_shift_is_measured_by_itself_and_views_are_chosen():

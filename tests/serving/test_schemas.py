@@ -6,6 +6,7 @@ import json
 import pytest
 from PIL import Image
 
+from rightly.serving.schemas import summarise_model
 from tests.serving.clients import post_files, send_request
 from tests.serving.fake_model import BrightestChannel, make_file
 
@@ -16,7 +17,8 @@ def test_an_answer_says_all_that_the_model_said():
     assert response.status_code == 200
     outputs = model.predict(model.preprocessing.pixels(Image.open(io.BytesIO(data)))[None])
     answer = response.json()
-    assert answer["model"] == {"method": "ca_views", "threshold": 0.6, "coverage": None}
+    expected = {"method": "ca_views", "threshold": 0.6, "promise": None, "coverage": None}
+    assert answer["model"] == expected
     (prediction,) = answer["predictions"]
     assert prediction["file"] == "a photo.png"
     assert (prediction["class"], prediction["name"], prediction["accept"]) == (0, "red", True)
@@ -50,6 +52,15 @@ def test_a_model_without_names_views_or_threshold_says_so():
     (prediction,) = answer["predictions"]
     assert (prediction["name"], prediction["accept"], prediction["views"]) == (None, None, [])
     assert answer["model"]["threshold"] is None
+
+
+def test_a_promise_is_told_with_what_it_holds_for_and_taken_back():
+    model = BrightestChannel()
+    model.metadata["threshold"] |= {"kind": "guaranteed", "max_error": 0.02, "assurance": 0.95}
+    promise = post_files(make_file(), model=model).json()["model"]["promise"]
+    assert "at most 2 % of them wrong, 95 % sure; holds for data like the calibration" in promise
+    assert summarise_model(model, alarm="shift").promise == "not covered: drift is alarmed (shift)"
+    assert summarise_model(model, adapts=True).promise.startswith("not covered")
 
 
 def test_in_a_tie_the_predicted_class_leads_the_list():

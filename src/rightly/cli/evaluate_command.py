@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from rightly.cli.console import OUT
+from rightly.cli.console import ERR, OUT, ExitCode, print_line
+from rightly.cli.cost_options import CostError, CostGain, CostReview, read_costs
 from rightly.cli.inputs import (
     DATA_SET,
     Adapt,
@@ -36,11 +37,25 @@ def run(
     allow_overlap: AllowOverlap = False,
     adapt: Adapt = False,
     batch: Batch = None,
-) -> None:
-    """Measure every metric before and after calibration."""
+    cost_error: CostError = None,
+    cost_review: CostReview = None,
+    cost_gain: CostGain = 0.0,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--require",
+            metavar="NAME[.low|.high]>=NUMBER",
+            help="End with exit code 3 where this is missed; repeatable. NAME: a metric after "
+            "calibration, accuracy, coverage, accuracy_accepted or cost.",
+        ),
+    ] = None,
+) -> int:
+    """Measure every metric before and after calibration, and what the threshold accepts."""
+    from rightly.evaluation.requirements import Requirement, find_missed
     from rightly.reporting import evaluate
     from rightly.reporting.terminal import render_evaluation, show
 
+    requirements = [Requirement.parse(text) for text in require or ()]
     bootstrap = make_bootstrap(intervals, resamples, bootstrap_seed)
     evaluation = evaluate(
         calibrator,
@@ -50,7 +65,12 @@ def run(
         allow_overlap=allow_overlap,
         adapt=adapt,
         batch=batch,
+        costs=read_costs(cost_error, cost_review, cost_gain),
     )
+    missed = find_missed(requirements, evaluation.measured())
     show(OUT, render_evaluation, evaluation)
     if json:
         evaluation.to_json(json)
+    for text in missed:
+        print_line(f"missed: {text}", ERR, style="red")
+    return ExitCode.REQUIREMENT_MISSED if missed else ExitCode.DONE

@@ -52,6 +52,16 @@ class Decision:
         known = {"kind": "chosen"} | {k: v for k, v in known.items() if v is not None}
         return cls(threshold, **known, is_adapted="adapted" in record)
 
+    @classmethod
+    def of_metadata(cls, metadata: Mapping[str, Any]) -> "Decision | None":
+        """The decision in the metadata of an exported file or saved folder."""
+        stored = metadata.get("threshold")
+        if not stored:
+            return None
+        adapted = {"adapted": True} if metadata.get("adapted") else {}
+        record = {"threshold": {**stored, "threshold": stored["value"]}, **adapted}
+        return cls.read(record, stored["value"])
+
     @property
     def is_guaranteed(self) -> bool:
         return self.kind == "guaranteed" and self.threshold is not None and not self.is_adapted
@@ -89,6 +99,24 @@ class Decision:
             )
         assert self.assurance is not None
         return f"{answered}, {wrong}, {format_share(self.assurance)} sure"
+
+
+def describe_promise(
+    metadata: Mapping[str, Any], *, adapts: bool = False, alarm: str | None = None
+) -> str | None:
+    """What a served model promises of the images that it is shown now; None where nothing was.
+
+    Nothing while it adapts or drift is alarmed. Without an alarm it does not say that all is well:
+    that the images are like the calibration data is for the user to know.
+    """
+    decision = Decision.of_metadata(metadata)
+    if decision is None or decision.kind != "guaranteed":
+        return None
+    if decision.is_adapted or adapts:
+        return NOT_COVERED
+    if alarm is not None:
+        return f"not covered: drift is alarmed ({alarm})"
+    return f"{decision.describe()}; {HOLDS_FOR}, which the server cannot know"
 
 
 def format_share(share: float) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rightly.decisions.decision import HOLDS_FOR, Decision
 from rightly.reporting.formatting import format_number, format_title
 from rightly.reporting.markup import escape_markdown, to_line
 
@@ -22,8 +23,7 @@ class CardRow:
     accuracy: float
     before: Mapping[str, float | None]
     after: Mapping[str, float | None]
-    coverage: float | None = None  # at the threshold, where there is one
-    accepted_accuracy: float | None = None
+    decision: str = ""  # what the threshold accepts and what was promised, where there is one
 
 
 def render_card(metadata: Mapping[str, Any], rows: Sequence[CardRow] = ()) -> str:
@@ -109,24 +109,29 @@ def _render_range(rows: Sequence[CardRow]) -> str:
 
 
 def _render_decision(metadata: Mapping[str, Any], rows: Sequence[CardRow]) -> str:
-    threshold = metadata.get("threshold")
-    if not threshold:
+    decision = Decision.of_metadata(metadata)
+    if decision is None:
+        reason = metadata.get("no_threshold")
+        if reason:
+            return f"**Decision.** No threshold could be promised: {escape_markdown(reason)}."
         return (
             "**Decision.** No threshold was asked for: the model reports confidence and leaves "
             "accepting to its user."
         )
-    text = f"**Decision.** Accept where confidence ≥ {threshold['value']:.4f}."
-    if threshold.get("accuracy") is not None:
+    text = f"**Decision.** Accept where confidence ≥ {decision.threshold:.4f}."
+    if decision.accuracy is not None:
+        samples = escape_markdown(decision.measured_on or "the calibration samples")
         text += (
-            f" On the calibration samples that accepts {threshold['coverage']:.1%}, of which "
-            f"{threshold['accuracy']:.1%} are right (95 % interval "
-            f"{threshold['accuracy_low']:.1%} to {threshold['accuracy_high']:.1%})."
+            f" On {samples} that accepts {decision.coverage:.1%}, of which "
+            f"{decision.accuracy:.1%} are right (95 % interval "
+            f"{decision.accuracy_low:.1%} to {decision.accuracy_high:.1%})."
         )
+    if decision.kind != "chosen":
+        line = decision.describe()
+        text += f" {line[0].upper()}{line[1:]}"
+        text += f"; this {HOLDS_FOR}." if decision.is_guaranteed else "."
     for row in rows:
-        if row.coverage is None:
-            continue
-        right = "" if row.accepted_accuracy is None else f", {row.accepted_accuracy:.1%} right"
-        text += f" On {escape_markdown(row.name)}: {row.coverage:.1%} accepted{right}."
+        text += f" On {escape_markdown(row.name)}: {row.decision}" if row.decision else ""
     return text
 
 

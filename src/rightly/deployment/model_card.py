@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
-from rightly.decisions import operating_point
+from rightly.decisions import Decision
 from rightly.deployment.card_markdown import CardRow, render_block, render_card
 from rightly.deployment.metadata import CALIBRATOR_FILE, read_config
 from rightly.deployment.provenance import check_described, describe_calibrator
 from rightly.deployment.runtime import SUFFIXES, open_exported
 from rightly.evaluation.data_sets import DataSet, load_test_sets
+from rightly.evaluation.decision_outcomes import apply_decision
 from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.predictions import Predictions, check_labels
@@ -83,17 +84,15 @@ def measure_row(
     """A calibrator measured on one test set, before and after; at its threshold if it has one."""
     truth = check_labels(labels, predictions)
     correct = (fitted.classes(predictions) == truth).cpu().numpy()
-    point = None
-    if fitted.threshold is not None:
-        point = operating_point(fitted.confidence(predictions), correct, fitted.threshold)
+    decision = Decision.read(fitted.record, fitted.threshold)
+    outcome = apply_decision(decision, fitted, predictions, truth)
     return CardRow(
         name,
         len(predictions),
         float(correct.mean()),
         _measure(None, predictions, labels),
         _measure(fitted, predictions, labels),
-        None if point is None else point.coverage,
-        None if point is None or not point.accepted else point.accuracy,
+        "" if outcome is None else " ".join(outcome.describe()),
     )
 
 

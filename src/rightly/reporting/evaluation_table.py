@@ -6,10 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
+from rightly.decisions import Decision, exact_interval
 from rightly.evaluation.adapted_sets import adapt_to_sets, check_batch
 from rightly.evaluation.data_sets import TestSets, load_test_sets
+from rightly.evaluation.decision_outcomes import DecisionOutcome, apply_decision
 from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import BeforeAfter, measure_before_and_after
+from rightly.evaluation.requirements import Measured
 from rightly.evaluation.results import RESAMPLES, Bootstrap, Result
 from rightly.evaluation.set_quality import SetQuality, describe_set_quality, measure_all_sets
 from rightly.reporting.formatting import (
@@ -37,6 +40,7 @@ class Evaluation(ResultTable[Result]):
     adapt: bool = False  # to each test set, without its labels
     batch: int | None = None  # the rows of a batch, or the whole test set
     set_quality: Mapping[str, SetQuality] = field(default_factory=dict)  # of prediction sets
+    decisions: Mapping[str, DecisionOutcome] = field(default_factory=dict)  # by test set
 
     @property
     def rows(self) -> Sequence[Result]:
@@ -57,7 +61,25 @@ class Evaluation(ResultTable[Result]):
             "adapt": self.adapt,
             "batch": self.batch,
             "prediction_sets": describe_set_quality(self.calibrator, self.set_quality),
+            "decisions": {name: one.to_record() for name, one in self.decisions.items()},
         }
+
+    def measured(self) -> dict[str, dict[str, Measured]]:
+        """What can be required of each test set, by name: see `rightly.evaluation.requirements`."""
+        sets = {}
+        for name, one in self.sets.items():
+            values = {key: Measured(row.value, row.low, row.high) for key, row in one.after.items()}
+            n = len(self.tests[name][0])
+            accuracy = self.accuracy[name]
+            values["accuracy"] = Measured(accuracy, *exact_interval(round(accuracy * n), n))
+            if name in self.decisions:
+                point, cost = self.decisions[name].point, self.decisions[name].cost
+                ends = (point.accuracy_low, point.accuracy_high) if point.accepted else ()
+                values["accuracy_accepted"] = Measured(point.accuracy, *ends)
+                values["coverage"] = Measured(point.coverage, *exact_interval(point.accepted, n))
+                values |= {} if cost is None else {"cost": Measured(*cost)}
+            sets[name] = values
+        return sets
 
     def lay_out(self) -> Layout:
         metrics = list(next(iter(self.sets.values())).after)
@@ -72,6 +94,9 @@ class Evaluation(ResultTable[Result]):
             )
         notes += describe_adapting(self.adapt, self.batch)
         notes += describe_sets(self.calibrator, self.set_quality)
+        notes += [
+            f"On {name}: {line}" for name, one in self.decisions.items() for line in one.describe()
+        ]
         sets = {
             f"{self.calibrator.title} on {name}: {count(len(self.tests[name][0]), 'sample')}, "
             f"accuracy {format_percent(self.accuracy[name])} %": one
@@ -111,6 +136,7 @@ def evaluate(
     allow_overlap: bool = False,
     adapt: bool = False,
     batch: int | None = None,
+    costs: Mapping[str, float] | None = None,
 ) -> Evaluation:
     """Measures a fitted calibrator, or a saved one by its path, before and after on test sets.
 
@@ -119,12 +145,14 @@ def evaluate(
     Test sets of another classifier, or with more than 1 % of the rows that `rightly.fit` fitted
     on, are refused unless `any_classifier` or `allow_overlap`. With `adapt`, the calibrator is
     adapted to every test set without its labels, or to each `batch` rows of it in their order.
+    Where the calibrator has a threshold, what that accepts is measured too, and what it costs by
+    `costs` of error, review and gain, or by those that the threshold was chosen by.
     """
     check_batch(adapt, batch)
     fitted = open_calibrator(calibrator)
     loaded = load_test_sets(tests, fitted.view_names)
     check_test_sets([CalibrationData.of_calibrator(fitted)], loaded, any_classifier, allow_overlap)
-    return evaluate_sets(fitted, loaded, metrics, bootstrap, adapt, batch)
+    return evaluate_sets(fitted, loaded, metrics, bootstrap, adapt, batch, costs)
 
 
 def evaluate_sets(
@@ -134,24 +162,29 @@ def evaluate_sets(
     bootstrap: Bootstrap | None = None,
     adapt: bool = False,
     batch: int | None = None,
+    costs: Mapping[str, float] | None = None,
 ) -> Evaluation:
     """The same for test sets that are loaded."""
     selected = {
         name: (fitted.select_views(predictions), labels)
         for name, (predictions, labels) in tests.items()
     }
-    sets, accuracy = {}, {}
+    sets, accuracy, decisions = {}, {}, {}
+    decision = Decision.read(fitted.record, fitted.threshold)
     measured = adapt_to_sets(fitted, adapt, batch)
     for name, (predictions, labels) in selected.items():
         sets[name] = measure_before_and_after(
             measured, name, predictions, labels, metrics, bootstrap
         )
         accuracy[name] = float((fitted.classes(predictions) == labels).double().mean())
+        outcome = apply_decision(decision, measured, predictions, labels, costs, adapt)
+        if outcome is not None:
+            decisions[name] = outcome
     resolved = None
     if bootstrap is not None:
         resolved = Bootstrap(bootstrap.resamples or RESAMPLES, bootstrap.seed)
     quality = measure_all_sets(fitted, measured, selected)
-    return Evaluation(sets, fitted, selected, accuracy, resolved, adapt, batch, quality)
+    return Evaluation(sets, fitted, selected, accuracy, resolved, adapt, batch, quality, decisions)
 
 
 def open_calibrator(calibrator: Any) -> FittedCalibrator:

@@ -29,7 +29,7 @@ ANSWER: Mapping[str, Any] = {
             ],
         }
     ],
-    "model": {"method": "ca_views", "threshold": 0.9, "coverage": 0.95},
+    "model": {"method": "ca_views", "threshold": 0.9, "promise": None, "coverage": 0.95},
 }
 
 FORM: Mapping[str, Any] = {

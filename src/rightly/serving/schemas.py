@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from rightly.decisions.decision import describe_promise
 from rightly.deployment.outputs import Outputs, list_set
 from rightly.deployment.runtime import ExportedModel
 from rightly.predictions.bounded_json import encode_json
@@ -73,6 +74,11 @@ class ModelSummary(_Answer):
 
     method: str = Field(description="The calibrator.")
     threshold: float | None = Field(description="The confidence from which on to accept.")
+    promise: str | None = Field(
+        None,
+        description="What is promised of the accepted, or why it does not cover what is served "
+        "now. Null where nothing was promised.",
+    )
     coverage: float | None = Field(
         description="Share of images like those held out whose prediction set holds the true "
         "class; null without sets, and where confidence is adapted, for which nothing is promised."
@@ -167,12 +173,16 @@ def make_prediction(
     )
 
 
-def summarise_model(model: ExportedModel, adapts: bool = False) -> ModelSummary:
-    """What answered; where confidence is adapted, it promises no coverage."""
-    sets = None if adapts or "adapted" in model.metadata else model.metadata.get("sets")
+def summarise_model(
+    model: ExportedModel, adapts: bool = False, alarm: str | None = None
+) -> ModelSummary:
+    """What answered, and what it promises: nothing where it adapts or drift is alarmed."""
+    is_covered = not adapts and alarm is None and "adapted" not in model.metadata
+    sets = model.metadata.get("sets") if is_covered else None
     return ModelSummary(
         method=str(model.metadata["method"]),
         threshold=model.threshold,
+        promise=describe_promise(model.metadata, adapts=adapts, alarm=alarm),
         coverage=None if sets is None else sets["coverage"],
     )
 
