@@ -86,6 +86,10 @@ class DensityAware(PerSampleTemperatureCalibrator):
         distances = self._distances(unit, self.reference.double(), skip_self=False)
         return self.constant + distances @ self.weights
 
+    @property
+    def fit_note(self) -> str:
+        return super().fit_note or ("" if self.feature_layers else "one layer of features")
+
     def _scale_layers(self, predictions: Predictions) -> Features:
         """Each layer scaled to unit length."""
         assert predictions.features is not None
