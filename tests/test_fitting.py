@@ -7,6 +7,7 @@ import torch
 
 import rightly
 from rightly import Predictions, load_calibrator
+from rightly.calibrators import ConformalSets
 from rightly.decisions import Decision
 from rightly.evaluation.decision_fitting import compute_outcome, promise
 from rightly.predictions.splitting import (
@@ -135,6 +136,38 @@ def test_promises_are_kept_end_to_end(rate, draws):
         assert broken / draws > 0.005
     else:
         assert none >= 0.95 * draws
+
+
+def test_sets_and_threshold_come_from_the_same_images_held_out_of_the_fit():
+    predictions, labels = make(n=1000)
+    fitted = rightly.fit(
+        "temperature_scaling", predictions, labels, accuracy=0.6, coverage=0.8, set_score="aps"
+    )
+    rows = mark_held_out(predictions, 0.5)
+    part = rightly.calibrator("temperature_scaling").fit(predictions[~rows], labels[~rows])
+    sets = ConformalSets.fit(part, predictions[rows], labels[rows], coverage=0.8, score="aps")
+    assert fitted.sets.describe() == sets.describe() and sets.samples == 500
+    assert torch.equal(fitted.sets.threshold, sets.threshold)
+    assert fitted.record["threshold"]["samples"] == 500
+    test, truth = make(n=2000, seed=7)
+    members = rightly.prediction_sets(fitted, test)
+    assert 0.75 < members.gather(1, truth[:, None]).double().mean() < 0.85
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"coverage": 0.9, "crossfit": True, "accuracy": 0.6}, "crossfit holds no images out"),
+        ({"set_score": "aps"}, "pass coverage= too"),
+        ({"class_conditional": True}, "pass coverage= too"),
+        ({"coverage": 0.9, "set_score": "top"}, "set_score must be one of lac, aps, raps"),
+        ({"coverage": 1.0}, "coverage must be a number between 0 and 1"),
+        ({"coverage": 0.999}, "0.999 needs at least 999 held-out images, got 150: hold out more"),
+    ],
+)
+def test_sets_that_cannot_be_promised_are_refused(sample, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        rightly.fit("temperature_scaling", *sample, **arguments)
 
 
 def test_threshold_and_record_are_saved_and_loaded(sample, tmp_path):

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rightly.calibrators import Calibrator, Cascade, FittedCalibrator, calibrator
+from rightly.calibrators import Calibrator, Cascade, ConformalSets, FittedCalibrator, calibrator
+from rightly.calibrators.conformal.quantiles import check_coverage
+from rightly.calibrators.conformal.scores import check_score
 from rightly.decisions.costs import check_costs
 from rightly.evaluation.decision_fitting import (
     compute_outcome,
@@ -39,6 +41,9 @@ def fit(
     threshold_share: float = 0.5,
     crossfit: bool = False,
     costs: Mapping[str, float] | None = None,
+    coverage: float | None = None,
+    set_score: str = "lac",
+    class_conditional: bool = False,
     source: Mapping[str, Any] | None = None,
     budget: float | None = None,
     choose_views: bool = True,
@@ -52,14 +57,18 @@ def fit(
     all images serve both, and the threshold is only approximate. Or, with `costs` of an error and
     of a review, and the gain of an answer, where these cost least (`rightly.least_cost_threshold`),
     on images held out alike. With none of them, or where no threshold can be promised, there is
-    none. `source` names the classifier, as `rightly.predictions.read_source` reads it from what
-    collect wrote; without, only the fingerprint in the predictions is recorded. With a `budget` in
-    mean forward passes per image, views are used only inside a deferral band, and of the views
-    those that pay are selected; without `choose_views` all of them stay.
+    none. With a `coverage`, prediction sets are to hold the true class of so many images, by the
+    score `set_score` (lac, aps, raps) of images held out alike, and with `class_conditional` of so
+    many in each class (`rightly.prediction_sets`). `source` names the classifier, as
+    `rightly.predictions.read_source` reads it from what collect wrote; without, only the
+    fingerprint in the predictions is recorded. With a `budget` in mean forward passes per image,
+    views are used only inside a deferral band, and of the views those that pay are selected;
+    without `choose_views` all of them stay.
     """
     _check_decision(threshold, accuracy, assurance, threshold_share, crossfit, costs)
+    _check_sets(coverage, set_score, class_conditional, crossfit)
     truth = check_labels(labels, predictions)
-    is_held_out = (accuracy is not None or costs is not None) and not crossfit
+    is_held_out = not crossfit and any(x is not None for x in (accuracy, costs, coverage))
     part, known = predictions, truth
     if is_held_out:
         rows = ~mark_held_out(predictions, threshold_share)
@@ -72,9 +81,19 @@ def fit(
         return calibrator(method, budget=budget, **arguments)
 
     fitted = build().fit(part, known)
-    outcome = decision = None
+    outcome = decision = sets = None
     if is_held_out:
-        outcome = compute_outcome(fitted, predictions[~rows], truth[~rows])
+        held_out, answers = predictions[~rows], truth[~rows]
+        outcome = compute_outcome(fitted, held_out, answers)
+    if coverage is not None:
+        sets = ConformalSets.fit(
+            fitted,
+            held_out,
+            answers,
+            coverage=coverage,
+            score=set_score,
+            class_conditional=class_conditional,
+        )
     if costs is not None:
         assert outcome is not None
         decision = find_least_cost(outcome, costs, HELD_OUT).to_record(costs=dict(costs))
@@ -84,18 +103,20 @@ def fit(
             found = promise(outcome, accuracy, assurance, HELD_OUT)
         else:
             deployed = compute_outcome(fitted, predictions, truth).confidence
-            held_out = cross_fit(build, predictions, truth)
-            found = promise_cross_fitted(held_out, deployed, accuracy, assurance)
+            folds = cross_fit(build, predictions, truth)
+            found = promise_cross_fitted(folds, deployed, accuracy, assurance)
         decision = found.to_record(**asked)
     elif threshold is not None:
-        own = compute_outcome(fitted, predictions, truth)
-        point = describe_point(own, threshold, "chosen", measured_on=ITSELF)
+        own = outcome or compute_outcome(fitted, predictions, truth)
+        measured_on = ITSELF if outcome is None else HELD_OUT
+        point = describe_point(own, threshold, "chosen", measured_on=measured_on)
         decision = point.to_record(threshold=threshold)
     record = _record(fitted, part, known, source)
     # A sample of all rows, held out or not, so that test sets with the same rows are refused.
     record["calibration_rows"] = RowHashes.compute(predictions).to_record()
     record["threshold"] = decision
-    return FittedCalibrator(fitted, None if decision is None else decision["threshold"], record)
+    value = None if decision is None else decision["threshold"]
+    return FittedCalibrator(fitted, value, record, sets)
 
 
 def _check_decision(
@@ -126,6 +147,24 @@ def _check_decision(
                 "for instance {'error': 50, 'review': 1}"
             )
         check_costs(**costs)
+
+
+def _check_sets(
+    coverage: float | None, set_score: str, class_conditional: bool, crossfit: bool
+) -> None:
+    check_score(set_score, "set_score")
+    if coverage is None:
+        if class_conditional or set_score != "lac":
+            raise ValueError(
+                "set_score and class_conditional are for prediction sets: pass coverage= too, for "
+                "instance 0.9"
+            )
+        return
+    check_coverage(coverage)
+    if crossfit:
+        raise ValueError(
+            "crossfit holds no images out, and coverage needs some: leave one of them away"
+        )
 
 
 def _record(

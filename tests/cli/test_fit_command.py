@@ -1,5 +1,6 @@
 """`rightly fit`, run as a user would."""
 
+import csv
 import re
 
 import pytest
@@ -107,3 +108,27 @@ def test_a_fit_that_ends_in_one_temperature_is_noted(files, tmp_path, capsys):
         assert is_noted == bool(rightly.load_calibrator(out).fit_note)
         notes.append(is_noted)
     assert any(notes)
+
+
+def test_sets_go_from_fit_to_apply_and_evaluate(cal, tmp_path, capsys):
+    out, scores = str(tmp_path / "c.safetensors"), tmp_path / "scores.csv"
+    arguments = ["--coverage", "0.8", "--set-score", "aps", "--class-conditional"]
+    method = ["--method", "temperature_scaling"]
+    assert main(["fit", cal, *method, *arguments, "--out", out]) == 0
+    printed = capsys.readouterr().out
+    assert "Prediction sets (aps) hold the true class of 80.0 % in each of 10 classes" in printed
+    test, labels = make(n=150, seed=1)
+    rightly.save(tmp_path / "test.npz", test, labels)
+    assert main(["apply", out, str(tmp_path / "test.npz"), "--out", str(scores)]) == 0
+    with scores.open() as file:
+        written = [row["prediction_set"].split() for row in csv.DictReader(file)]
+    members = rightly.prediction_sets(rightly.load_calibrator(out), test)
+    assert [sorted(map(int, row)) for row in written] == [
+        row.nonzero().squeeze(-1).tolist() for row in members
+    ]
+    assert written[0][0] == str(int(test.classes[0]))  # the likeliest first
+    capsys.readouterr()
+    assert main(["evaluate", out, str(tmp_path / "test.npz"), "--no-intervals"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    covered = members.gather(1, labels[:, None]).double().mean()
+    assert f"hold the true class of {100 * float(covered):.1f} % (95 % interval" in shown

@@ -40,7 +40,7 @@ def run(
         float, typer.Option(help="How sure: the probability that --accuracy is kept.")
     ] = 0.95,
     threshold_share: Annotated[
-        float, typer.Option(help="Share of the images held out of the fit, for the threshold.")
+        float, typer.Option(help="Share of the images held out of the fit, for threshold and sets.")
     ] = 0.5,
     crossfit: Annotated[
         bool, typer.Option("--crossfit", help="Hold nothing out: --accuracy approximately.")
@@ -48,6 +48,19 @@ def run(
     cost_error: CostError = None,
     cost_review: CostReview = None,
     cost_gain: CostGain = 0.0,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            help="Make prediction sets that hold the true class of so many images.",
+            show_default="none",
+        ),
+    ] = None,
+    set_score: Annotated[
+        str, typer.Option(help="Of prediction sets: lac (smallest), aps or raps (more even).")
+    ] = "lac",
+    class_conditional: Annotated[
+        bool, typer.Option("--class-conditional", help="Let --coverage hold in each class.")
+    ] = False,
     budget: Annotated[
         float | None,
         typer.Option(
@@ -88,7 +101,7 @@ def run(
     costs = read_costs(cost_error, cost_review, cost_gain)
     if method == "auto":
         seen = predictions, labels
-        if (accuracy is not None or costs is not None) and not crossfit:
+        if not crossfit and any(x is not None for x in (accuracy, costs, coverage)):
             # The labels that the threshold is found on have no say in anything else.
             check_fraction("threshold_share", threshold_share)
             rows = ~mark_held_out(predictions, threshold_share)
@@ -111,6 +124,9 @@ def run(
             threshold_share=threshold_share,
             crossfit=crossfit,
             costs=costs,
+            coverage=coverage,
+            set_score=set_score,
+            class_conditional=class_conditional,
             source=read_source(cal),
             budget=budget,
             choose_views=views is None,
@@ -151,10 +167,14 @@ def _describe_use(fitted: "FittedCalibrator") -> None:
     """Says what the views cost, and what the calibrator accepts; the promise comes last."""
     from rightly.decisions import Decision
     from rightly.decisions.decision import HOLDS_FOR
+    from rightly.reporting.set_notes import describe_promise
 
     if fitted.record["passes"] > 1:
         passes = f"{fitted.record['passes']:.2f} forward passes per image"
         print_line(f"{passes}, over the views {', '.join(fitted.view_names)}")
+    if fitted.sets is not None:
+        print_line(describe_promise(fitted.sets))
+        print_line(f"sets of these images have {fitted.sets.mean_size:.2f} classes on average")
     decision = Decision.read(fitted.record, fitted.threshold)
     if decision is None:
         return

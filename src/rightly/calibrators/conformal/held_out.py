@@ -3,14 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-from jaxtyping import Int
 from torch import Tensor, nn
 
 from rightly.calibrators.conformal.quantiles import check_coverage
 from rightly.calibrators.conformal.scores import RankPenalty, check_score
 from rightly.calibrators.stored_tensors import Stored
-from rightly.predictions import Predictions
 from rightly.predictions.bounded_json import is_count, is_share
 
 HEADER = ("coverage", "score", "class_conditional", "mean_size", "penalty")
@@ -36,16 +33,6 @@ class HeldOutScores(nn.Module):
         self.register_buffer("raps", None)
         for name, tensor in tensors.items():
             self.register_buffer(name, tensor)
-
-
-def list_images(predictions: Predictions) -> Int[Tensor, " k"]:
-    """The unshifted rows, one an image: rows of one image are no independent samples."""
-    rows = predictions.unshifted().nonzero().squeeze(-1)
-    if not len(rows):
-        raise ValueError("held_out must have unshifted rows, got shifted ones only: add images")
-    images = predictions.images()[rows].tolist()
-    first = {image: i for i, image in reversed(list(enumerate(images)))}
-    return rows[torch.tensor(sorted(first.values()), device=rows.device)]
 
 
 def check_header(header: Any, has_penalty: bool) -> None:

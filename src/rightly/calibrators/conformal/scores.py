@@ -34,10 +34,10 @@ class RankPenalty(NamedTuple):
     free_ranks: int
 
 
-def check_score(score: object) -> None:
+def check_score(score: object, name: str = "score") -> None:
     """Refuses a score that there is none of."""
     if score not in SET_SCORES:
-        raise ValueError(f"score must be one of {', '.join(SET_SCORES)}, got {score!r}")
+        raise ValueError(f"{name} must be one of {', '.join(SET_SCORES)}, got {score!r}")
 
 
 def draw_from_logits(logits: Logits) -> PerSample:
