@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rightly import Predictions
+from rightly import CALIBRATORS, Predictions
 
 
 def make(n: int = 300, c: int = 10, m: int = 3, d: int = 16, seed: int = 0, noise: float = 1.0):
@@ -16,6 +16,11 @@ def make(n: int = 300, c: int = 10, m: int = 3, d: int = 16, seed: int = 0, nois
     labels = (logits / 1.5 + gumbel).argmax(-1)
     names = [f"view{i}" for i in range(m)]
     return Predictions(logits, views, features, names), labels
+
+
+def make_for(name: str, **sizes: int):
+    """Data of as many classes as a method is for."""
+    return make(**{"c": CALIBRATORS[name].fits_classes or 10, **sizes})
 
 
 @pytest.fixture

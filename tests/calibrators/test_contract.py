@@ -7,7 +7,7 @@ from safetensors import safe_open
 
 import rightly
 from rightly import CALIBRATORS, NotFittedError, Predictions
-from tests.conftest import make
+from tests.conftest import make, make_for
 
 FITTED: dict[str, rightly.Calibrator] = {}
 
@@ -16,13 +16,29 @@ FITTED: dict[str, rightly.Calibrator] = {}
 def fitted(name):
     """Each calibrator is fitted once; tests that only look at it share it."""
     if name not in FITTED:
-        FITTED[name] = rightly.calibrator(name).fit(*make())
+        FITTED[name] = rightly.calibrator(name).fit(*make_for(name))
     return FITTED[name]
 
 
 @pytest.fixture
 def fresh(name):
     return rightly.calibrator(name)
+
+
+@pytest.fixture
+def sample(name):
+    return make_for(name)
+
+
+@pytest.fixture
+def other(name):
+    return make_for(name, seed=1)
+
+
+@pytest.fixture
+def count(name):
+    """The number of classes of those."""
+    return CALIBRATORS[name].fits_classes or 10
 
 
 @pytest.mark.parametrize("name", CALIBRATORS)
@@ -54,13 +70,14 @@ class TestEveryCalibrator:
         assert method.needs == fresh.needs and method.uses == fresh.uses
         assert method.is_pointwise == fresh.is_pointwise
         assert method.keeps_class == fresh.keeps_class
+        assert method.fits_classes == fresh.fits_classes
         assert method.is_random == method.takes("seed")
 
-    def test_its_repr_says_whether_and_on_what_it_was_fitted(self, name, fresh, fitted):
+    def test_its_repr_says_whether_and_on_what_it_was_fitted(self, name, fresh, fitted, count):
         assert repr(fresh) == f"<{name}, not fitted>"
         views = " with 3 views" if fitted.uses_views else ""
         note = f", {fitted.fit_note}" if fitted.fit_note else ""
-        assert repr(fitted) == f"<{name}, fitted on 300 samples of 10 classes{views}{note}>"
+        assert repr(fitted) == f"<{name}, fitted on 300 samples of {count} classes{views}{note}>"
 
     def test_the_order_of_calibration_rows_does_not_matter(self, fresh, fitted, sample, other):
         predictions, labels = sample
@@ -68,20 +85,20 @@ class TestEveryCalibrator:
         shuffled = fresh.fit(predictions[order], labels[order]).confidence(other[0])
         torch.testing.assert_close(shuffled, fitted.confidence(other[0]), atol=1e-9, rtol=0)
 
-    def test_confidence_is_the_probability_of_the_class(self, fitted, other):
+    def test_confidence_is_the_probability_of_the_class(self, fitted, other, count):
         confidence = fitted.confidence(other[0])
         top = fitted.probabilities(other[0]).amax(-1)
-        reachable = confidence > 0.1 + 1e-4
+        reachable = confidence > 1 / count + 1e-4
         torch.testing.assert_close(top[reachable], confidence[reachable], atol=1e-6, rtol=0)
         # Below 1 / c the row is all but uniform, while the confidence stays what it is.
-        assert (top[~reachable] < 0.1 + 2e-4).all()
+        assert (top[~reachable] < 1 / count + 2e-4).all()
 
-    def test_temperature_gives_the_confidence(self, fitted, other):
+    def test_temperature_gives_the_confidence(self, fitted, other, count):
         temperature = fitted.temperature(other[0])
         assert (temperature > 0).all() and torch.isfinite(temperature).all()
         confidence = fitted.confidence(other[0])
         scaled = (other[0].logits.double() / temperature[:, None]).softmax(-1).amax(-1)
-        reachable = confidence > 0.1 + 1e-4
+        reachable = confidence > 1 / count + 1e-4
         torch.testing.assert_close(scaled[reachable], confidence[reachable], atol=1e-6, rtol=0)
 
     def test_each_sample_is_treated_alone(self, fitted, other):
@@ -96,7 +113,7 @@ class TestEveryCalibrator:
         try:
             torch.set_num_threads(1 if threads > 1 else 2)
             torch.manual_seed(123)
-            again = rightly.calibrator(name).fit(*make())
+            again = rightly.calibrator(name).fit(*make_for(name))
         finally:
             torch.set_num_threads(threads)
             torch.random.set_rng_state(state)
@@ -104,13 +121,13 @@ class TestEveryCalibrator:
         for key, tensor in fitted.stored().items():
             assert torch.equal(tensor, again.stored()[key]), key
 
-    def test_the_global_random_state_is_not_touched(self, fresh):
+    def test_the_global_random_state_is_not_touched(self, name, fresh):
         before = torch.random.get_rng_state()
-        fresh.fit(*make(n=60))
+        fresh.fit(*make_for(name, n=60))
         assert torch.equal(before, torch.random.get_rng_state())
 
-    def test_inputs_are_untouched_and_fit_returns_itself(self, fresh):
-        predictions, labels = make(n=60)
+    def test_inputs_are_untouched_and_fit_returns_itself(self, name, fresh):
+        predictions, labels = make_for(name, n=60)
         copies = [x.clone() for x in (predictions.logits, predictions.view_logits, labels)]
         assert fresh.fit(predictions, labels) is fresh
         for copy, now in zip(
@@ -125,7 +142,7 @@ class TestEveryCalibrator:
         with pytest.raises(NotFittedError, match="fit"):
             fresh.save(tmp_path / "a.safetensors")
 
-    def test_what_is_saved_loads_to_the_same_numbers(self, fitted, name, other, tmp_path):
+    def test_what_is_saved_loads_to_the_same_numbers(self, fitted, name, other, count, tmp_path):
         path = tmp_path / "a.safetensors"
         fitted.save(path)
         loaded = rightly.load_calibrator(path)
@@ -134,10 +151,10 @@ class TestEveryCalibrator:
         with safe_open(path, "pt") as file:
             header = file.metadata()
         assert header["version"] == "5" and header["method"] == f'"{name}"'
-        assert header["class_count"] == "10"
+        assert header["class_count"] == str(count)
 
-    def test_other_classes_are_refused(self, fitted):
-        with pytest.raises(ValueError, match="must have 10 classes.*got 9"):
+    def test_other_classes_are_refused(self, fitted, count):
+        with pytest.raises(ValueError, match=f"must have {count} classes.*got 9"):
             fitted.confidence(make(c=9)[0])
 
     def test_other_views_or_features_are_refused_where_they_matter(self, fitted, other):
@@ -176,8 +193,8 @@ class TestEveryCalibrator:
             torch.testing.assert_close(fresh.confidence(other[0]), alone)
 
     def test_only_unshifted_rows_are_fitted_unless_it_says_so(self, name, fitted):
-        predictions, labels = make()
-        shifted, wrong = make(seed=5)
+        predictions, labels = make_for(name)
+        shifted, wrong = make_for(name, seed=5)
         both = rightly.concatenate(
             [
                 predictions,
@@ -211,8 +228,8 @@ class TestEveryCalibrator:
             fresh.fit(marked, labels)
 
     @pytest.mark.parametrize("side", ["right", "wrong"])
-    def test_one_sided_data_gives_numbers_and_a_warning(self, fresh, side):
-        predictions, labels = make(n=600)
+    def test_one_sided_data_gives_numbers_and_a_warning(self, name, fresh, side):
+        predictions, labels = make_for(name, n=600)
         rows = predictions.correct(labels) == (side == "right")
         with pytest.warns(UserWarning, match=f"predicted {side}"):
             fresh.fit(predictions[rows], labels[rows])
@@ -224,16 +241,16 @@ class TestEveryCalibrator:
     @pytest.mark.parametrize(
         "kind", ["n = 10", "c = 2", "c = 3", "huge", "ties", "missing class", "double", "mixed"]
     )
-    def test_edge_cases_give_numbers(self, fresh, kind):
+    def test_edge_cases_give_numbers(self, name, fresh, kind, count):
         predictions, labels = {
-            "n = 10": lambda: make(n=10),
+            "n = 10": lambda: make_for(name, n=10),
             "c = 2": lambda: make(n=120, c=2),
-            "c = 3": lambda: make(n=120, c=3),
-            "huge": lambda: _scaled(make(n=120), 1e4),
-            "ties": lambda: _rounded(make(n=120)),
-            "missing class": lambda: _without_class(make(n=200), 3),
-            "double": lambda: _in(make(n=120), torch.float64, torch.float64),
-            "mixed": lambda: _in(make(n=120), torch.float32, torch.float64),
+            "c = 3": lambda: make_for(name, n=120, **({} if count == 2 else {"c": 3})),
+            "huge": lambda: _scaled(make_for(name, n=120), 1e4),
+            "ties": lambda: _rounded(make_for(name, n=120)),
+            "missing class": lambda: _without_class(make_for(name, n=200), 1),
+            "double": lambda: _in(make_for(name, n=120), torch.float64, torch.float64),
+            "mixed": lambda: _in(make_for(name, n=120), torch.float32, torch.float64),
         }[kind]()
         fresh.fit(predictions, labels)
         confidence, rows = fresh.confidence(predictions), fresh.probabilities(predictions)
@@ -308,8 +325,8 @@ def test_raw_arrays_are_refused_with_the_remedy(sample):
 
 
 def test_an_unknown_method_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="temperature_scaling.*got 'platt'"):
-        rightly.calibrator("platt")
+    with pytest.raises(ValueError, match="temperature_scaling.*got 'plat'.*did you mean 'platt'"):
+        rightly.calibrator("plat")
 
 
 def test_the_registry_stands_in_the_order_of_the_papers_tables():

@@ -9,7 +9,7 @@ import rightly
 from rightly import CALIBRATORS
 from rightly.calibrators import serialization
 from rightly.cli import main
-from tests.conftest import make
+from tests.conftest import make, make_for
 
 SAVED: dict[str, bytes] = {}
 
@@ -190,7 +190,9 @@ class TestEveryCalibrator:
         if name not in SAVED:
             arguments = {"epochs": 2} if CALIBRATORS[name].takes("epochs") else {}
             arguments |= {"hidden": (4,)} if CALIBRATORS[name].takes("hidden") else {}
-            rightly.calibrator(name, **arguments).fit(*DATA).save(tmp_path / "whole.safetensors")
+            rightly.calibrator(name, **arguments).fit(*make_for(name, n=60)).save(
+                tmp_path / "whole.safetensors"
+            )
             SAVED[name] = (tmp_path / "whole.safetensors").read_bytes()
         path = tmp_path / "a.safetensors"
         path.write_bytes(SAVED[name])
@@ -256,7 +258,7 @@ class TestEveryCalibrator:
 def test_tables_must_be_ascending_and_hold_probabilities(tmp_path):
     path = tmp_path / "a.safetensors"
     for name in ("spline", "multi_isotonic"):
-        rightly.calibrator(name).fit(*DATA).save(path)
+        rightly.calibrator(name).fit(*make_for(name, n=60)).save(path)
         tensors = serialization.read(path)[1]
         forge_tensors(path, xs=tensors["xs"].flip(0))
         with pytest.raises(ValueError, match="xs must be ascending"):

@@ -31,10 +31,12 @@ def names_of(*groups):
 class TestResolving:
     def test_without_methods_baselines_the_papers_and_our_own_are_compared(self, sample, other):
         methods, skipped = resolve_methods(None, sample, {"a": other})
-        assert methods == names_of("baseline", "paper", "own") and not skipped
+        assert methods == names_of("baseline", "paper", "own")
+        assert skipped == dict.fromkeys(names_of("binary"), ("2 classes",))
 
     def test_all_are_in_the_order_of_the_registry(self, sample, other):
-        assert resolve_methods("all", sample, {"a": other}).methods == list(CALIBRATORS)
+        any_classes = [name for name, method in CALIBRATORS.items() if not method.fits_classes]
+        assert resolve_methods("all", sample, {"a": other}).methods == any_classes
 
     def test_names_aliases_and_groups_are_taken_in_the_order_asked_for(self, sample, other):
         methods, _ = resolve_methods(["own", "ts", "baseline", "rightly"], sample, {"a": other})

@@ -21,6 +21,7 @@ from rightly.calibrators.answers import NotFittedError as NotFittedError
 from rightly.calibrators.checks import (
     bound_confidence,
     check_answer,
+    check_class_count,
     check_inputs,
     check_like_fitted,
     settle_probabilities,
@@ -29,9 +30,7 @@ from rightly.calibrators.checks import (
 from rightly.calibrators.row_order import sort_rows
 from rightly.calibrators.solvers.confidence_inverse import inverse_temperature_for
 from rightly.calibrators.solvers.execution import single_threaded
-from rightly.calibrators.solvers.temperature import (
-    scaled_softmax,
-)
+from rightly.calibrators.solvers.temperature import scaled_softmax
 from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
@@ -57,6 +56,7 @@ class Calibrator(Adaptable, ABC):
     sorts_rows = False  # True where folds, batches or turns go by row numbers: see `sort_rows`
     is_pointwise = True  # False where a sample's confidence depends on the rest of its batch
     keeps_class = True  # False where `probabilities` may move the argmax
+    fits_classes: int | None = None  # the number of classes it is for, if it is for one only
 
     # What `learn` stores, by name or pattern: a loaded file must hold that; None checks no names.
     stores: Mapping[str, Stored] | None = None
@@ -76,6 +76,7 @@ class Calibrator(Adaptable, ABC):
     def fit(self: Self, predictions: Predictions, labels: AnyArray) -> Self:
         """Fits to held-out predictions whose labels are known."""
         check_inputs(predictions, self.needs, self.title)
+        check_class_count(predictions, self.fits_classes, self.title)
         classes = check_labels(labels, predictions)
         rows = predictions.unshifted()
         if not rows.any():

@@ -31,6 +31,16 @@ def check_inputs(predictions: object, needs: Iterable[str], title: str) -> None:
             )
 
 
+def check_class_count(predictions: Predictions, count: int | None, title: str) -> None:
+    """Refuses predictions of another number of classes than the calibrator is for."""
+    if count is not None and predictions.class_count != count:
+        raise ValueError(
+            f"{title} needs predictions of {count} classes, but these have "
+            f"{predictions.class_count}: choose a method for any number, such as "
+            "temperature_scaling"
+        )
+
+
 def check_like_fitted(calibrator: "Calibrator", predictions: Predictions) -> None:
     """Refuses predictions with other classes, views or features than it was fitted on."""
     title = calibrator.title

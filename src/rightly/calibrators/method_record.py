@@ -8,7 +8,7 @@ from typing import Literal
 from rightly.calibrators.base import Calibrator
 
 Group = Literal[
-    "baseline", "scaling", "binning", "literature", "paper", "ablation", "released", "own"
+    "baseline", "binary", "scaling", "binning", "literature", "paper", "ablation", "released", "own"
 ]
 
 # Of fitting to the 5,000 packaged samples of 10 classes on one processor, up to a second or ten;
@@ -30,6 +30,7 @@ class Method:
     is_random: bool = False  # takes a seed
     is_pointwise: bool = True  # each sample's confidence is its own, whatever the batch
     keeps_class: bool = True  # the predicted class is the classifier's own
+    fits_classes: int | None = None  # the number of classes it is for, if it is for one only
     aliases: tuple[str, ...] = ()
     note: str = ""
     cost: str = LOW

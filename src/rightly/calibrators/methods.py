@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 from rightly.calibrators.adaptive_temperature_scaling import AdaptiveTemperatureScaling
+from rightly.calibrators.binary.methods import BINARY
 from rightly.calibrators.binning.methods import BINNING
 from rightly.calibrators.correctness_logistic.calibrator import CorrectnessLogistic
 from rightly.calibrators.correctness_network import CorrectnessNetwork
@@ -79,6 +80,7 @@ CALIBRATORS: Registry[Method] = Registry(
             aliases=("spl",),
             note="recalibrates the confidence alone",
         ),
+        *BINARY,
         *SCALING,
         *BINNING,
         Method(

@@ -51,7 +51,7 @@ Methods = Annotated[
     typer.Option(
         "--methods",
         help="all, or names and groups joined by commas (rightly methods lists them).",
-        show_default="baselines, the paper's and Rightly's own",
+        show_default="baselines, those for two classes, the paper's and Rightly's own",
     ),
 ]
 Json = Annotated[

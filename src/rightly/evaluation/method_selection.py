@@ -21,7 +21,7 @@ from rightly.predictions import Predictions, check_labels
 from rightly.registry import did_you_mean
 from rightly.shapes import AnyArray
 
-DEFAULT_GROUPS = ("baseline", "paper", "own")
+DEFAULT_GROUPS = ("baseline", "binary", "paper", "own")
 
 # From the simplest on.
 CANDIDATES = (
@@ -50,6 +50,9 @@ def find_missing_inputs(name: str, predictions: Iterable[Predictions]) -> tuple[
         return [getattr(one, field) is None for one in everywhere]
 
     needed = [need for need in method.needs if any(lack(need))]
+    count = method.fits_classes
+    if count is not None and any(one.class_count != count for one in everywhere):
+        needed.append(f"{count} classes")
     used = [use for use in method.uses if any(lack(use)) and not all(lack(use))]
     return (*needed, *used)
 
@@ -66,8 +69,8 @@ def resolve_methods(
 ) -> ResolvedMethods:
     """The methods that names, aliases and groups select; of groups, those whose inputs are there.
 
-    None stands for the groups baseline, paper and own, "all" for every group. A method called by
-    its own name is not skipped: it is refused when it is fitted.
+    None stands for the groups baseline, binary, paper and own, "all" for every group. A method
+    called by its own name is not skipped: it is refused when it is fitted.
     """
     groups = {method.group for method in CALIBRATORS.values()}
     asked = (

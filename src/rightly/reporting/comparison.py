@@ -170,14 +170,15 @@ def compare(
     """Fits methods on the calibration data and measures them on every test set.
 
     A data set is a path or (predictions, labels); one with shifted rows makes several test sets.
-    `methods` are names, aliases or groups, or "all"; without any, the groups baseline, paper and
-    own. Of a group, those methods are compared whose inputs are in all data. `metrics` are names,
-    or "all". What draws at random is fitted once a seed. With a `Bootstrap`, values have intervals
-    and paired tests. Test sets of another classifier, or with more than 1 % of the calibration
-    rows, are refused unless `any_classifier` or `allow_overlap`. With `adapt`, each calibrator is
-    adapted to every test set without its labels, or to each `batch` rows of it in their order; a
-    note names the methods that cannot be adapted. `progress` is True for a bar, also in notebooks,
-    or called with each step. `log` sends the results to a tracker, "mlflow" or "wandb".
+    `methods` are names, aliases or groups, or "all"; without any, the groups baseline, binary,
+    paper and own. Of a group, those methods are compared whose inputs are in all data. `metrics`
+    are names, or "all". What draws at random is fitted once a seed. With a `Bootstrap`, values
+    have intervals and paired tests. Test sets of another classifier, or with more than 1 % of the
+    calibration rows, are refused unless `any_classifier` or `allow_overlap`. With `adapt`, each
+    calibrator is adapted to every test set without its labels, or to each `batch` rows of it in
+    their order; a note names the methods that cannot be adapted. `progress` is True for a bar,
+    also in notebooks, or called with each step. `log` sends the results to a tracker, "mlflow" or
+    "wandb".
     """
     check_batch(adapt, batch)
     check_tracker(log)

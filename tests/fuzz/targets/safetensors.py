@@ -29,7 +29,8 @@ def make_samples() -> list[Files]:
         warnings.simplefilter("ignore")
         path = Path(folder, NAME)
         for method in CALIBRATORS:
-            rightly.calibrator(method).fit(*data).save(path)
+            own = make(n=60, c=CALIBRATORS[method].fits_classes or CLASSES, m=2, d=3)
+            rightly.calibrator(method).fit(*own).save(path)
             samples.append({NAME: _sort_header(path.read_bytes())})
         rightly.calibrator("ca_views", budget=1.5).fit(*data).save(path)
         samples.append({NAME: _sort_header(path.read_bytes())})

@@ -1,0 +1,1 @@
+"""Calibrators of P(y = 1) for classifiers of two classes."""
