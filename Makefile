@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 # Other people's libraries that test-libraries installs; the last two without what they ask for.
-LIBRARIES := huggingface_hub pyyaml transformers datasets pandas polars duckdb
+LIBRARIES := huggingface_hub pyyaml transformers datasets pandas polars duckdb accelerate evaluate \
+	lightning mlflow-skinny
 ALONE := torchvision==0.28.0 timm
 
 .PHONY: demo test test-fast test-libraries test-lowest fuzz browser lint format types docs wheel \
@@ -22,7 +23,7 @@ test-fast: .venv/ready browser
 # is a CUDA build whose import fails beside this torch and breaks others (the tests repair that).
 test-libraries: .venv-libraries/ready
 	.venv-libraries/bin/python -m pytest -q tests/classifiers tests/datasets tests/predictions \
-		tests/collection tests/test_examples.py
+		tests/collection tests/test_examples.py tests/test_training.py tests/reporting/test_trackers.py
 
 # The lowest versions of all dependencies. Shapes are not checked here: jaxtyping's oldest plugin
 # for pytest cannot.

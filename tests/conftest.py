@@ -1,5 +1,9 @@
 """Small data that tests share: a classifier that is right about two times in three."""
 
+import importlib.util
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -31,3 +35,20 @@ def sample():
 @pytest.fixture
 def other():
     return make(seed=1)
+
+
+@pytest.fixture(scope="session")
+def loadable_torchvision():
+    """Lets torchvision be imported, which other libraries do where they find it.
+
+    PyPI's is a CUDA build, and on a CPU torch lacks two operators, which are declared here.
+    """
+    library, found = None, importlib.util.find_spec("torchvision")
+    if found is not None and "torchvision" not in sys.modules and torch.version.cuda is None:
+        if "+cu" in Path(found.origin).with_name("version.py").read_text():
+            library = torch.library.Library("torchvision", "DEF")
+            for name in ("nms", "qnms"):
+                library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        importlib.import_module("torchvision")
+    yield
+    del library  # until here: the operators vanish with it

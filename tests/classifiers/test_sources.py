@@ -1,6 +1,5 @@
 """Models of libraries bring their preprocessing, as the library would do it."""
 
-import importlib.util
 import sys
 import types
 from pathlib import Path
@@ -238,22 +237,9 @@ def noise():
     return Image.fromarray(pixels).resize((188, 150))
 
 
-@pytest.fixture(scope="module")
-def torchvision():
-    """The real one; a CUDA build on a CPU torch lacks two operators, which are declared here."""
-    found = importlib.util.find_spec("torchvision")
-    if found is None:
-        pytest.skip("torchvision is not installed")
-    built_for_cuda = "+cu" in Path(found.origin).with_name("version.py").read_text()
-    library = None
-    if built_for_cuda and torch.version.cuda is None and "torchvision" not in sys.modules:
-        library = torch.library.Library("torchvision", "DEF")
-        for name in ("nms", "qnms"):
-            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    import torchvision
-
-    yield torchvision
-    del library  # until here: the operators vanish with it
+@pytest.fixture
+def torchvision(loadable_torchvision):
+    return pytest.importorskip("torchvision")
 
 
 @pytest.mark.slow
