@@ -78,7 +78,8 @@ class Decision:
     def describe(self) -> str:
         """One line: what happens to 1,000 images, and what is promised of it."""
         if self.threshold is None:
-            return f"no threshold: {self.reason}"
+            where = f" ({self.measured_on})" if self.measured_on else ""
+            return f"no threshold: {self.reason}{where}"
         if self.coverage is None:
             return f"accepts confidence from {self.threshold:.4f}"
         answered = f"of 1,000 images about {1000 * self.coverage:,.0f} answered"

@@ -40,9 +40,8 @@ class DecisionOutcome:
         promised = 1 - self.decision.max_error
         if self.point.accuracy >= promised:
             return "kept"
-        return (
-            "not kept" if self.point.accuracy_high < promised else "missed by no more than chance"
-        )
+        is_refuted = self.point.accuracy_high < promised
+        return "not kept" if is_refuted else "not kept, by no more than chance"
 
     def describe(self) -> list[str]:
         """Lines for people."""
