@@ -12,17 +12,18 @@ if TYPE_CHECKING:
 
 def describe_promise(sets: "ConformalSets") -> str:
     """What the sets promise, and for which images."""
-    text = f"Prediction sets ({sets.score}) hold the true class of {_percent(sets.coverage)} "
-    if sets.class_conditional:
-        own = sets.class_count - sets.marginal
-        text += f"in each of {own} classes"
-        if sets.marginal:
-            text += f" ({sets.marginal} more had too few images and take the threshold of all)"
-    else:
-        text += "on average"
-        low, high = sets.coverage_interval() or (0.0, 1.0)
-        text += f"; given these, {_percent(low)} to {_percent(high)} with probability 0.95"
-    return f"{text}: of images like the {sets.samples:,} held out."
+    text = (
+        f"Prediction sets ({sets.score}) hold the true class of {_percent(sets.coverage)} of "
+        f"images like the {sets.samples:,} held out"
+    )
+    interval = sets.coverage_interval()
+    if interval is not None:
+        low, high = map(_percent, interval)
+        return f"{text}: given these, of {low} to {high} with probability 0.95."
+    text += f", in each of {sets.class_count - sets.marginal} classes"
+    if sets.marginal:
+        text += f" ({sets.marginal} more had too few images and take the threshold of all)"
+    return f"{text}."
 
 
 def describe_sets(fitted: "FittedCalibrator", quality: "Mapping[str, SetQuality]") -> list[str]:
