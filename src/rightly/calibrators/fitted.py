@@ -90,8 +90,8 @@ class FittedCalibrator:
     def adapt(self, unlabelled: Predictions) -> "FittedCalibrator":
         """One at the level that a batch without labels shows, with a record of what that was."""
         adapted = self.calibrator.adapt(unlabelled)
-        assert adapted.context is not None
-        batch = {"samples": len(unlabelled), "context": float(adapted.context.value)}
+        context = 0.0 if adapted.context is None else float(adapted.context.value)
+        batch = {"samples": len(unlabelled), "context": context}
         record = {**self.record, "adapted": batch}
         return FittedCalibrator(adapted, self.threshold, record, self.sets)
 

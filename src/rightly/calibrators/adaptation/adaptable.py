@@ -31,6 +31,7 @@ class Adaptable(nn.Module):
     context: Context | None
     calibration_rows: CalibrationRows | None = None  # until the context is learned
     no_context: str | None = None  # why it could not be learned
+    adapts_itself = False  # True where `adapt` is left to `adapt_to`, a method's own way
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,3 +40,7 @@ class Adaptable(nn.Module):
     @property
     def is_adapted(self) -> bool:
         return self.context is not None and self.context.is_adapted
+
+    def adapt_to(self, unlabelled: Predictions) -> None:
+        """Changes itself to suit a batch without labels, where it has a way of its own."""
+        raise NotImplementedError

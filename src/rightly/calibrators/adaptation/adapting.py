@@ -39,6 +39,15 @@ def find_context(calibrator: "Calibrator") -> Context:
 
 def adapt(calibrator: "Calibrator", unlabelled: Predictions) -> "Calibrator":
     """A copy of the calibrator at the context of this batch, whatever it was adapted to before."""
+    if calibrator.adapts_itself:
+        calibrator.check(unlabelled)
+        _check_rows(unlabelled)
+        own = copy.deepcopy(calibrator)
+        with torch.no_grad():
+            own.adapt_to(unlabelled)
+        own.context = own.calibration_rows = None
+        own.no_context = "it is adapted to a batch in its own way"
+        return own
     context, batch, _ = _look_at(calibrator, unlabelled)
     if batch.is_clipped:
         low, high = (float(x) for x in context.limits)
@@ -81,9 +90,13 @@ def _look_at(
     """Unadapted confidences of a batch, and its context."""
     context = find_context(calibrator)
     calibrator.check(unlabelled)
-    if not len(unlabelled):
-        raise ValueError("unlabelled must hold at least one prediction, got none")
+    _check_rows(unlabelled)
     with torch.no_grad():
         confidence = bound_confidence(calibrator.compute_confidence(unlabelled), unlabelled)
         classes = calibrator.compute_classes(unlabelled)
         return context, context.measure(confidence, classes), confidence
+
+
+def _check_rows(unlabelled: Predictions) -> None:
+    if not len(unlabelled):
+        raise ValueError("unlabelled must hold at least one prediction, got none")

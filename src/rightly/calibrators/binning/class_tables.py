@@ -53,8 +53,8 @@ def _iterate_classes(logits: Logits, labels: Labels) -> Iterator[tuple[np.ndarra
     parts = [logits[rows].double().softmax(-1) for rows in iterate_chunks(logits)]
     p, true = torch.cat(parts).cpu().numpy(), labels.cpu().numpy()
     for j in range(p.shape[1]):
-        column, is_true = p[:, j], (true == j).astype(float)
-        order = np.lexsort((is_true, column))
+        column, is_true = np.ascontiguousarray(p[:, j]), (true == j).astype(float)
+        order = np.argsort(column)
         yield column[order], is_true[order]
 
 

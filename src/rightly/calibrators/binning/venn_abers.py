@@ -123,7 +123,8 @@ def find_answers(scores: np.ndarray, targets: np.ndarray) -> Answers:
 
 def merge(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """One probability from two, with the least regret in log loss."""
-    answer: np.ndarray = (upper / (1 - lower + upper)).clip(0, 1)
+    # Rounded, because answers that differ by the last digit are one, and must rank as one.
+    answer: np.ndarray = np.round(upper / (1 - lower + upper), 12).clip(0, 1)
     return answer
 
 

@@ -10,6 +10,7 @@ from rightly.calibrators.scaling.structured_scaling import (
     StructuredMatrixScaling,
     StructuredVectorScaling,
 )
+from rightly.calibrators.scaling.transcal import TransCal
 from rightly.calibrators.scaling.vector_scaling import VectorScaling
 
 SCALING = [
@@ -82,5 +83,13 @@ SCALING = [
         "scaling",
         "Tomani et al., CVPR 2021",
         note="temperature scaling on images as they are and under shifts",
+    ),
+    Method(
+        "transcal",
+        TransCal,
+        "scaling",
+        "Wang et al., NeurIPS 2020",
+        needs=("features",),
+        note="temperature scaling; adapt(unlabelled) gives a temperature for that domain",
     ),
 ]

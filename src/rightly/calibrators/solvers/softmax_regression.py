@@ -22,7 +22,7 @@ FREE = 1e-7  # a penalty that changes nothing but keeps the solution finite
 FEW = 256  # parameters: the matrix of second derivatives is formed
 STEPS = 100  # of Newton's method
 ITERATIONS = 2000  # of L-BFGS
-PRECISION, ROUGH = 1e-14, 1e-7  # relative fall of the loss in a step, below which it ends
+PRECISION, ROUGH = 1e-12, 1e-7  # relative fall of the loss in a step, below which it ends
 
 
 class Affine(NamedTuple):
@@ -151,10 +151,13 @@ def _loss(rows: Rows, affine: Affine) -> tuple[Tensor, Tensor]:
         x, scores = rows.x[part], affine.apply(rows.x[part])
         if rows.masked is not None:
             scores.masked_fill_(rows.masked[part], -torch.inf)
-        scores -= scores.logsumexp(-1, keepdim=True)
+        scores -= scores.amax(-1, keepdim=True)
         true = rows.labels[part, None]
         value -= scores.gather(-1, true).sum()
         residual = scores.exp_()
+        total = residual.sum(-1, keepdim=True)
+        value += total.log().sum()
+        residual /= total
         residual.scatter_add_(-1, true, -torch.ones_like(true, dtype=residual.dtype))
         weight += (residual * x).sum(0) if weight.ndim == 1 else residual.T @ x
         bias += residual.sum(0)
