@@ -107,6 +107,11 @@ def test_errors_that_are_too_many_everywhere_are_named_so():
     assert close.value is None and close.needed is None and "too close to 0.02" in close.reason
 
 
+def test_a_limit_that_takes_millions_of_samples_is_answered_by_their_number():
+    result = rightly.threshold(*make_sample([], 50), max_error=1e-7)
+    assert result.needed == pytest.approx(-np.log(0.05) / 1e-7, rel=1e-6)
+
+
 def test_every_group_has_its_threshold():
     confidence, correct = make_sample([], 400)
     groups = np.array(["day", "night"])[np.arange(400) % 2]

@@ -197,13 +197,14 @@ def _count_needed(wrong: np.ndarray, max_error: float, level: float) -> tuple[in
 
     low = max(n, count_without_error(max_error, level) - 1)
     high = low + 1
-    if high > MOST_NEEDED or not passes(MOST_NEEDED):
+    most = max(high, MOST_NEEDED)
+    if not passes(most):
         return None, (
-            f"{opening}, nor with {MOST_NEEDED:,} like them: errors come too close to "
+            f"{opening}, nor with {most:,} like them: errors come too close to "
             f"{max_error:.4g} of the accepted at every threshold"
         )
     while not passes(high):
-        low, high = high, min(2 * high, MOST_NEEDED)
+        low, high = high, min(2 * high, most)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if passes(middle) else (middle, high)
