@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "baseline": "the table's baselines",
+    "binary": "the probability of class 1 of two",
     "scaling": "logits scaled by class, or by a function",
     "binning": "bins and isotonic regressions",
     "literature": "networks and features",
@@ -65,9 +66,10 @@ def _title(group: str) -> str:
 def _describe(method: "Method") -> tuple[str, ...]:
     aliases = f" ({', '.join(method.aliases)})" if method.aliases else ""
     optional = "".join(f" ({use})" for use in method.uses)
+    classes = f" of {method.fits_classes} classes" if method.fits_classes else ""
     return (
         method.name + aliases,
-        ", ".join(("logits", *method.needs)) + optional,
+        ", ".join((f"logits{classes}", *method.needs)) + optional,
         "kept" if method.keeps_class else "may change",
         method.cost,
         method.parameters,

@@ -121,6 +121,11 @@ def test_two_classes_are_compared_with_them_by_default():
     assert set(BINARY) <= set(resolved.methods) and not resolved.skipped
 
 
+def test_the_list_of_methods_says_what_they_are_for(capsys):
+    assert main(["methods"]) == 0
+    assert capsys.readouterr().out.count("logits of 2 classes") == len(BINARY)
+
+
 @pytest.mark.parametrize("name", BINARY)
 def test_masked_classes_stay_impossible(name, cal):
     predictions, labels = cal

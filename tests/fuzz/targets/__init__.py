@@ -4,7 +4,7 @@ from importlib import import_module
 
 from tests.fuzz.target import Target
 
-NAMES = ("npz", "parquet", "safetensors", "onnx", "images", "csv", "json")
+NAMES = ("npz", "arrays", "parquet", "safetensors", "onnx", "images", "csv", "json")
 
 
 def load_target(name: str) -> Target:
