@@ -35,7 +35,8 @@ def make_samples() -> list[Files]:
         rightly.calibrator("ca_views", budget=1.5).fit(*data).save(path)
         samples.append({NAME: _sort_header(path.read_bytes())})
         fitted = rightly.fit("rightly", *data, threshold=0.7)
-        fitted.hold_out(*data, coverage=0.8, score="raps").save(path)
+        others = make(n=60, c=CLASSES, m=2, d=3, seed=1)
+        fitted.hold_out(*others, coverage=0.8, score="raps").save(path)
         samples.append({NAME: _sort_header(path.read_bytes())})
     return samples
 
