@@ -35,6 +35,7 @@ def folder(tmp_path_factory):
     data = {name: load_demo_set(name) for name in ("cal", "ind", "gaussian_blur")}
     rightly.save(folder / "cal.npz", *data["cal"])
     rightly.save(folder / "test.npz", *data["ind"])
+    rightly.save(folder / "gaussian_blur.npz", *data["gaussian_blur"])
     rightly.save(folder / "batch.npz", data["gaussian_blur"][0])
     calibrator = rightly.calibrator("rightly").fit(*data["cal"])
     calibrator.save(folder / "calibrator.safetensors")
