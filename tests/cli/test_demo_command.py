@@ -1,5 +1,7 @@
 """`rightly demo`, run as a user would."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,10 @@ def test_it_prints_the_papers_table_and_writes_a_report(capsys, tmp_path, monkey
     printed = capsys.readouterr().out
     groups = ("baseline", "paper", "own")
     assert_table(printed, [n for n, one in rightly.CALIBRATORS.items() if one.group in groups])
+    rows = find_rows(printed)
+    assert len(rows) <= 10 and sum(", adapted " in row for row in rows) == 2
+    assert "A batch tells what one image cannot: adapted to each test set" in printed
+    assert "<svg" in (tmp_path / "rightly-demo-report-stream.svg").read_text()
     page = (tmp_path / "rightly-demo-report.html").read_text()
     assert str(tmp_path / "rightly-demo-report.html") in printed
     assert len(page) < 3_000_000
@@ -20,8 +26,12 @@ def test_it_prints_the_papers_table_and_writes_a_report(capsys, tmp_path, monkey
         assert title in printed and title in page
 
 
+def find_rows(printed):
+    return [line for line in printed.splitlines() if re.search(r"(\s+\d+\.\d+){12}$", line)]
+
+
 def assert_table(printed, methods):
-    lines = {line.split()[0]: line.split()[1:] for line in printed.splitlines() if line.strip()}
+    lines = {row.split()[0]: row.split()[1:] for row in find_rows(printed)}
     for name in methods:
         assert len(lines[name]) == 12
         assert all(np.isfinite(float(value)) for value in lines[name])
