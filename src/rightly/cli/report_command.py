@@ -16,6 +16,7 @@ from rightly.cli.inputs import (
     Resamples,
     Views,
     make_bootstrap,
+    read_class_names,
     read_paths,
     select_given,
     split_names,
@@ -70,6 +71,12 @@ def run(
             help="Groups of rows: columns group and image or row (and test).",
         ),
     ] = None,
+    class_names: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Names of the classes, one a line.", show_default="as collected"
+        ),
+    ] = None,
     title: Annotated[str, typer.Option(help="What the model is called.")] = "this classifier",
     resamples: Resamples = None,
     bootstrap_seed: BootstrapSeed = 0,
@@ -87,6 +94,7 @@ def run(
         "images": images,
         "layout": layout if images is not None else None,
         "groups": groups,
+        "class-names": class_names,
         "title": title,
         "resamples": resamples,
         "bootstrap-seed": bootstrap_seed,
@@ -112,6 +120,7 @@ def run(
             views=split_names(views) or None,
             images=None if images is None else open_images(images, layout=layout),
             groups=groups,
+            class_names=None if class_names is None else read_class_names(class_names),
             title=title,
             bootstrap=make_bootstrap(True, resamples, bootstrap_seed),
             progress=progress,

@@ -26,7 +26,12 @@ from rightly.reporting.evaluation_table import Evaluation, evaluate_sets, open_c
 from rightly.reporting.html import summary
 from rightly.reporting.html.page import render
 from rightly.reporting.html.study import Pictures, Provenance, Study
-from rightly.reporting.html.study_sets import build_sets, note_pictures, rank_own_views
+from rightly.reporting.html.study_sets import (
+    build_sets,
+    check_names,
+    note_pictures,
+    rank_own_views,
+)
 from rightly.reporting.layout import Layout
 from rightly.reporting.progress_line import follow
 from rightly.reporting.provenance import digest_files, read_versions
@@ -91,6 +96,7 @@ def report(
     views: Sequence[str] | None = None,
     images: Any = None,
     groups: Any = None,
+    class_names: Sequence[str] | None = None,
     title: str = "this classifier",
     bootstrap: Bootstrap | None = None,
     progress: Progress | bool | None = None,
@@ -102,10 +108,10 @@ def report(
 
     With `cal`, it is compared with `methods`; without, `calibrator` stands alone. `images` is the
     folder, or the images, that the test sets were collected from, to show mistakes. `groups` is a
-    table of them (`evaluation/groups.py`), or maps names of tests to one group a row. The page is
-    written to `out` where it is given; with `views`, only these are used. Test sets of
-    another classifier, or with more than 1 % of the calibration rows, are refused unless
-    `any_classifier` or `allow_overlap`.
+    table of them (`evaluation/groups.py`), or maps names of tests to one group a row.
+    `class_names` stand in for those that were collected. The page is written to `out` where it is
+    given; with `views`, only these are used. Test sets of another classifier, or with more than
+    1 % of the calibration rows, are refused unless `any_classifier` or `allow_overlap`.
     """
     if cal is None and calibrator is None:
         raise ValueError("report needs cal, to fit a method on, or calibrator: give one of them")
@@ -145,11 +151,13 @@ def report(
         reference=resolved.reference or "",
         fit_notes=() if comparison is None else comparison.notes,
         view_names=fitted.view_names,
-        class_names=fitted.class_names,
+        class_names=check_names(class_names or fitted.class_names, loaded),
         keeps_class=fitted.keeps_class,
         threshold=fitted.threshold,
         file=str(calibrator) if isinstance(calibrator, str | os.PathLike) else "",
         views=view_gains,
+        coverage=None if fitted.sets is None else fitted.sets.describe(),
+        is_adapted=fitted.calibrator.is_adapted or "adapted" in fitted.record,
         notes=note_pictures(evaluation, pictures),
     )
     made = Report(render(shown), evaluation, comparison, None if out is None else Path(out))

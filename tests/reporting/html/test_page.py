@@ -84,6 +84,34 @@ def test_a_calibrator_with_a_budget_tells_the_passes_it_takes(sample, other):
     assert f"<strong>{passes:.2f}</strong> on mine" in made.html
 
 
+def test_prediction_sets_are_measured_and_after_adapting_claim_nothing(sample, other):
+    held_out, test = make(n=200, seed=7), make(n=150, seed=8)
+    fitted = rightly.fit("temperature_scaling", *sample).hold_out(*held_out, coverage=0.8)
+    page = report({"mine": test}, calibrator=fitted, bootstrap=Bootstrap(100)).html
+    section = page[page.index('<section id="sets">') : page.index('<section id="before-after">')]
+    contains = rightly.prediction_sets(fitted, test[0])
+    covered = contains.gather(1, test[1][:, None]).double().mean()
+    assert f"<span>{100 * covered:.1f}</span>" in section
+    assert f">{contains.sum(-1).double().mean():.2f}<" in section
+    assert "80.0 %" in section and "This holds for data like the calibration data" in section
+    adapted = report({"mine": test}, calibrator=fitted.adapt(test[0]), bootstrap=Bootstrap(100))
+    assert "no coverage is claimed" in adapted.html and "This holds for" not in adapted.html
+    without = report(
+        {"mine": test}, calibrator=rightly.fit("ts", *sample), bootstrap=Bootstrap(100)
+    )
+    assert 'id="sets"' not in without.html
+
+
+def test_classes_are_called_by_the_names_that_are_given(sample, other):
+    names = [f"kind {k}" for k in range(10)]
+    fitted = rightly.fit("ts", *sample)
+    options = {"calibrator": fitted, "bootstrap": Bootstrap(100)}
+    made = report({"mine": other}, class_names=names, **options)
+    assert '<th scope="row">kind 3</th>' in made.html
+    with pytest.raises(ValueError, match="one name for each of 10 classes, got 9"):
+        report({"mine": other}, class_names=names[:9], **options)
+
+
 def test_the_views_that_give_nearly_all_are_named():
     cal, test = (make_telling(seed=seed) for seed in (0, 1))
     made = report({"mine": test}, cal=cal, methods=["uncalibrated"], bootstrap=Bootstrap(100))

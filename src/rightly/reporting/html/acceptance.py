@@ -2,6 +2,8 @@
 
 import base64
 import json
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,20 @@ def compute_points(one: StudySet, threshold: float) -> dict[str, OperatingPoint]
         when: operating_point(confidence, correct, threshold)
         for when, (confidence, correct) in one.outcomes.items()
     }
+
+
+def shorten(threshold: float, sets: Sequence[StudySet]) -> float:
+    """The shortest number at or below a threshold that accepts the same samples."""
+
+    def count(value: float) -> list[int]:
+        return [int((c >= value).sum()) for one in sets for c, _ in one.outcomes.values()]
+
+    exact = count(threshold)
+    for digits in range(3, 16):
+        short = math.floor(threshold * 10**digits) / 10**digits
+        if count(short) == exact:
+            return short
+    return threshold
 
 
 def write_outcomes(shown: Study) -> str:

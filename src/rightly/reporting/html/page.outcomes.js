@@ -58,11 +58,11 @@ function computeCost(outcomes, k, costs) {
   return { value: 1000 * mean, low: 1000 * (mean - half), high: 1000 * (mean + half) };
 }
 
-// How many to accept at the least cost; of equal costs the most.
+// How many to accept at the least cost; of equal costs the fewest.
 function countForLeastCost(outcomes, costs) {
   let best = 0;
   let least = Infinity;
-  for (let k = outcomes.n; k >= 0; k--) {
+  for (let k = 0; k <= outcomes.n; k++) {
     if (!canStopAt(outcomes, k)) continue;
     const wrong = k - outcomes.right[k];
     const cost = costs.error * wrong + costs.review * (outcomes.n - k) - costs.gain * outcomes.right[k];

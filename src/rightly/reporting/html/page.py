@@ -37,9 +37,11 @@ def render(shown: Study) -> str:
         value=formatting.format_value,
         interval=formatting.format_interval,
         change=formatting.format_change,
+        points=lambda share: format(100 * share, "+z.1f"),  # z: no minus before zero
         change_interval=formatting.format_change_interval,
     )
-    threshold = summary.CONFIDENT if shown.threshold is None else shown.threshold
+    stored = summary.CONFIDENT if shown.threshold is None else shown.threshold
+    threshold = acceptance.shorten(stored, shown.sets)
     names = summary.name_classes(shown)
     summaries = [summary.summarise_set(one) for one in shown.sets]
     return environment.get_template("page.html").render(

@@ -90,8 +90,8 @@ function showCosts() {
   for (const name of ["error", "review", "gain"]) {
     costs[name] = readNumber(document.getElementById(`cost-${name}`), 0, Infinity);
   }
-  const invalid = Object.values(costs).includes(null);
-  note.textContent = invalid ? "Enter costs as numbers from 0." : "";
+  const invalid = Object.values(costs).includes(null) || costs.error <= costs.review;
+  note.textContent = invalid ? "Enter costs from 0 on; an error must cost more than a review." : "";
   if (invalid) return;
   for (const row of document.querySelectorAll("#cost-table tbody tr")) {
     const outcomes = SETS[Number(row.dataset.set)].after;

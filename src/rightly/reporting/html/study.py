@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
 from rightly.classifiers.preprocessing import turn_upright
 from rightly.datasets import ImageDataset, UnreadableImage, open_images
+from rightly.decisions.thresholds import exact_interval
 from rightly.evaluation.data_sets import name_shift
 from rightly.evaluation.measurement import BeforeAfter
 from rightly.evaluation.results import Bootstrap, Result
@@ -35,6 +37,24 @@ class Example:
 
 
 @dataclass(frozen=True, eq=False)
+class SetSizes:
+    """The prediction sets of one test set: their sizes, and how many hold the true class."""
+
+    sizes: Int[np.ndarray, " n"]
+    covered: Correct
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Exact 95 % interval of the coverage."""
+        return exact_interval(int(self.covered.sum()), len(self.covered))
+
+    def share(self, least: int, most: int | None = None) -> float:
+        """Of the sets, how many have so many classes."""
+        small = self.sizes <= (least if most is None else most)
+        return float((small & (self.sizes >= least)).mean())
+
+
+@dataclass(frozen=True, eq=False)
 class StudySet:
     """One test set: confidence before and after calibration, classes, and the metrics."""
 
@@ -50,6 +70,7 @@ class StudySet:
 
     groups: np.ndarray | None = None  # the name of each sample's group, or ""
     passes: float = 1.0  # forward passes for each sample, on average
+    prediction_sets: SetSizes | None = None
 
     @property
     def outcomes(self) -> dict[str, tuple[Confidence, Correct]]:
@@ -87,6 +108,8 @@ class Study:
     keeps_class: bool = True
     threshold: float | None = None  # that the calibrator accepts by
     file: str = ""  # that the calibrator was read from
+    coverage: Mapping[str, Any] | None = None  # what its prediction sets promise
+    is_adapted: bool = False  # to unlabelled data: then nothing is promised
     views: ViewRanking | None = None  # what each of its views gains on the calibration data
     notes: Sequence[str] = field(default_factory=tuple)
 

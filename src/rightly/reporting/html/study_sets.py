@@ -1,22 +1,25 @@
 """From an evaluation to the test sets of a study: arrays, mistakes, groups, and what views cost."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from torch import Tensor
 
-from rightly.calibrators import FittedCalibrator
-from rightly.evaluation.data_sets import LabelledSet
+from rightly.calibrators import FittedCalibrator, prediction_sets
+from rightly.evaluation.data_sets import LabelledSet, TestSets
 from rightly.evaluation.groups import GroupNames
 from rightly.evaluation.measurement import Progress
 from rightly.evaluation.view_cost import measure_passes
 from rightly.evaluation.view_selection import ViewRanking, rank_views
+from rightly.predictions import Predictions
 from rightly.reporting.evaluation_table import Evaluation
 from rightly.reporting.html.study import (
     UNSHIFTED_PICTURES,
     WORST,
     Example,
     Pictures,
+    SetSizes,
     StudySet,
 )
 
@@ -60,6 +63,7 @@ def build_sets(
             correct_before=test.correct(truth).cpu().numpy(),
             groups=(groups or {}).get(name),
             passes=measure_passes(fitted.calibrator, test),
+            prediction_sets=measure_sets(fitted, test, truth),
         )
         rows = find_worst_mistakes(one)
         examples = [
@@ -69,7 +73,28 @@ def build_sets(
     return sets
 
 
+def measure_sets(fitted: FittedCalibrator, test: Predictions, truth: Tensor) -> SetSizes | None:
+    """Sizes and coverage of the prediction sets, where the calibrator carries them."""
+    if fitted.sets is None:
+        return None
+    contains = prediction_sets(fitted, test).cpu()
+    covered = contains.gather(1, truth.cpu()[:, None])[:, 0]
+    return SetSizes(contains.sum(-1).numpy(), covered.numpy())
+
+
 def find_worst_mistakes(one: StudySet, most: int = WORST) -> list[int]:
     """Rows of the wrong predictions that stay most confident after calibration."""
     wrong = np.flatnonzero(~one.correct)
     return [int(i) for i in wrong[np.argsort(-one.after[wrong], kind="stable")][:most]]
+
+
+def check_names(names: Sequence[str] | None, tests: TestSets) -> Sequence[str] | None:
+    """Names of classes, or those that the test sets carry; one for each class."""
+    test = next(iter(tests.values()))[0]
+    names = names or test.class_names
+    if names is not None and len(names) != test.class_count:
+        raise ValueError(
+            f"class_names must have one name for each of {test.class_count} classes, got "
+            f"{len(names)}"
+        )
+    return names
