@@ -11,6 +11,7 @@ from selenium.webdriver.common.keys import Keys
 
 import rightly
 from rightly.decisions import exact_interval, operating_point
+from rightly.decisions.costs import measure_cost
 from rightly.evaluation.measurement import BeforeAfter
 from rightly.evaluation.results import Bootstrap, Result
 from rightly.reporting import report
@@ -275,32 +276,70 @@ def test_intervals_of_the_page_are_those_of_the_library(page):
             assert shown == pytest.approx(exact_interval(right, n), abs=1e-9)
 
 
-def test_a_target_accuracy_finds_its_threshold(page):
+def enter(browser, name, value):
+    field = browser.find_element(By.ID, name)
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys(str(value))
+
+
+def test_a_target_accuracy_finds_the_threshold_that_the_library_promises(page):
     path, sets = page
     fitted = rightly.calibrator("rightly").fit(*sets["cal"])
     with chromium() as browser:
         browser.get(path.as_uri())
-        target = browser.find_element(By.ID, "target")
-        target.send_keys(Keys.CONTROL, "a")
-        target.send_keys("0.85")
-        for i, name in enumerate(("ind", "blur")):
-            predictions, labels = sets[name]
-            pair = fitted.confidence(predictions).numpy(), predictions.correct(labels).numpy()
-            confidence, correct = pair
-            reached = [t for t in confidence if correct[confidence >= t].mean() >= 0.85]
-            point = operating_point(*pair, float(min(reached)))
-            button = browser.find_element(By.CSS_SELECTOR, f'#target-table [data-set="{i}"] button')
-            assert float(button.text) == pytest.approx(point.threshold, abs=0.001)
-            shown = read_shares(browser, f'#target-table [data-set="{i}"] td:nth-child(n + 3)')
-            assert shown[0] == pytest.approx([100 * point.coverage], abs=0.0501)
-            right = [point.accuracy, point.accuracy_low, point.accuracy_high]
-            assert shown[1] == pytest.approx([100 * x for x in right], abs=0.0501)
-            button.send_keys(Keys.ENTER)
-            above = read_shares(browser, f'#at-table [data-set="{i}"] [data-when="after"]')
-            assert above == shown
-        target.send_keys(Keys.CONTROL, "a")
-        target.send_keys("1.5")
-        assert "from 0 to 1" in browser.find_element(By.ID, "target-error").text
+        kinds = set()
+        for accuracy, assurance in ((0.75, 0.95), (0.85, 0.9), (0.999, 0.95)):
+            enter(browser, "target", accuracy)
+            enter(browser, "assurance", assurance)
+            for i, name in enumerate(("ind", "blur")):
+                predictions, labels = sets[name]
+                pair = fitted.confidence(predictions).numpy(), predictions.correct(labels).numpy()
+                found = rightly.threshold(*pair, max_error=1 - accuracy, assurance=assurance)
+                row = f'#target-table [data-set="{i}"]'
+                shown = read_shares(browser, f"{row} td:nth-child(n + 3)")
+                assert shown[0] == pytest.approx([found.accepted / 4], abs=0.0501)
+                kinds.add(found.value is None)
+                if found.value is None:
+                    assert cells(browser, f"{row} td")[0] == "none"
+                    continue
+                button = browser.find_element(By.CSS_SELECTOR, f"{row} button")
+                assert float(button.text) == pytest.approx(found.value, abs=0.001)
+                assert shown[1][0] == pytest.approx(100 - 100 * found.error, abs=0.0501)
+                button.send_keys(Keys.ENTER)
+                above = read_shares(browser, f'#at-table [data-set="{i}"] [data-when="after"]')
+                assert above == shown
+        assert kinds == {True, False}
+        enter(browser, "target", 1.5)
+        assert "between 0 and 1" in browser.find_element(By.ID, "target-error").text
+
+
+def test_costs_find_the_threshold_that_the_library_finds(page):
+    path, sets = page
+    fitted = rightly.calibrator("rightly").fit(*sets["cal"])
+    with chromium() as browser:
+        browser.get(path.as_uri())
+        for costs in ({"error": 4.0, "review": 1.0}, {"error": 2.5, "review": 2.0, "gain": 0.5}):
+            for name, value in costs.items():
+                enter(browser, f"cost-{name}", value)
+            for i, name in enumerate(("ind", "blur")):
+                predictions, labels = sets[name]
+                pair = fitted.confidence(predictions).numpy(), predictions.correct(labels).numpy()
+                found = rightly.least_cost_threshold(*pair, **costs)
+                row = f'#cost-table [data-set="{i}"]'
+                button = browser.find_element(By.CSS_SELECTOR, f"{row} button")
+                assert float(button.text) == pytest.approx(found.value, abs=0.001)
+                button.click()
+                costs_of = browser.find_elements(By.CSS_SELECTOR, f"{row} td:nth-child(n + 3)")
+                texts = [cell.text.replace(",", "").replace("to", "").split() for cell in costs_of]
+                there, above, accept_all, review_all = [[float(x) for x in t] for t in texts]
+                assert there == above
+                expected = measure_cost(*pair, float(button.text), **costs)
+                assert there[0] == pytest.approx(expected[0], rel=1e-3)
+                assert there[1:] == pytest.approx(expected[1:], rel=0.03)  # of a bootstrap
+                assert accept_all[0] == pytest.approx(found.accept_all, rel=1e-3)
+                assert review_all == [pytest.approx(found.review_all)]
+        enter(browser, "cost-error", 1)
+        assert "more than a review" in browser.find_element(By.ID, "cost-error-note").text
 
 
 def test_without_its_script_the_page_still_tells(page):

@@ -30,14 +30,6 @@ function canStopAt(outcomes, k) {
   return k === outcomes.n || k === 0 || outcomes.confidence[k] < outcomes.confidence[k - 1];
 }
 
-// The most samples that can be accepted and are right that often; 0 where none are.
-function countForAccuracy(outcomes, accuracy) {
-  for (let k = outcomes.n; k > 0; k--) {
-    if (canStopAt(outcomes, k) && outcomes.right[k] / k >= accuracy) return k;
-  }
-  return 0;
-}
-
 // The shortest number at or below the k-th confidence that accepts as many.
 function writeThreshold(outcomes, k) {
   const exact = outcomes.confidence[k - 1];

@@ -14,10 +14,12 @@ from rightly.reporting.html import acceptance, drawing, summary
 from rightly.reporting.html.breakdown import FEW, break_down, break_down_groups
 from rightly.reporting.html.study import Study
 
-SCRIPTS = ("page.binomial.js", "page.outcomes.js", "page.threshold.js", "page.tables.js")
+SCRIPTS = tuple(
+    f"page.{name}.js" for name in ("binomial", "outcomes", "promise", "threshold", "tables")
+)
 NEARLY_ALL = 0.9  # of what all views gain
-TARGET = 0.98  # the accuracy that the page starts with
-COSTS = {"error": 10, "review": 1, "gain": 0}  # and the costs
+TARGET = {"accuracy": 0.98, "assurance": 0.95}  # what the page starts with
+COSTS = {"error": 10, "review": 1, "gain": 0}
 
 jinja2, markupsafe = require("jinja2", "report"), require("markupsafe", "report")
 

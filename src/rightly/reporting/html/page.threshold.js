@@ -29,27 +29,25 @@ function writeCost(cell, cost) {
   cell.replaceChildren(value, document.createElement("br"), small);
 }
 
-// A button that moves the threshold to where the first k are accepted.
+// A button that moves the threshold to where the first k are accepted; it stays, and so does the focus.
 function writeFound(cell, outcomes, k) {
   if (!k) return cell.replaceChildren("none");
-  const button = document.createElement("button");
-  const found = writeThreshold(outcomes, k);
+  const button = cell.querySelector("button") || document.createElement("button");
+  const found = k === outcomes.n ? 0 : writeThreshold(outcomes, k);
   button.type = "button";
   button.className = "found";
   button.textContent = String(found);
-  button.addEventListener("click", () => moveTo(found));
-  return cell.replaceChildren(button);
+  button.onclick = () => moveTo(found);
+  return button.parentElement === cell ? undefined : cell.replaceChildren(button);
 }
 
-// The number in a field, or null, said beside it, where it is none from low to high.
-function readNumber(field, low, high, note) {
+// The number in a field, or null, marked there, where it does not fit.
+function readNumber(field, fits) {
   const value = field.valueAsNumber;
-  const fits = value >= low && value <= high;
-  field.setAttribute("aria-invalid", String(!fits));
-  const range = high === Infinity ? `from ${low}` : `from ${low} to ${high}`;
-  if (note) note.textContent = fits ? "" : `Enter a number ${range}.`;
-  return fits ? value : null;
+  field.setAttribute("aria-invalid", String(!fits(value)));
+  return fits(value) ? value : null;
 }
+const readShare = (field) => readNumber(field, (value) => value > 0 && value < 1);
 
 function showThreshold() {
   for (const cell of document.querySelectorAll("#at-table td[data-when]")) {
@@ -72,12 +70,15 @@ function showThreshold() {
 }
 
 function showTarget() {
-  const accuracy = readNumber(
-    document.getElementById("target"), 0, 1, document.getElementById("target-error"));
-  if (accuracy === null) return;
+  const note = document.getElementById("target-error");
+  const accuracy = readShare(document.getElementById("target"));
+  const assurance = readShare(document.getElementById("assurance"));
+  const invalid = accuracy === null || assurance === null;
+  note.textContent = invalid ? "Enter numbers between 0 and 1, such as 0.98 and 0.95." : "";
+  if (invalid) return;
   for (const row of document.querySelectorAll("#target-table tbody tr")) {
     const outcomes = SETS[Number(row.dataset.set)].after;
-    const k = countForAccuracy(outcomes, accuracy);
+    const k = countForPromise(outcomes, Number((1 - accuracy).toPrecision(15)), assurance);
     writeFound(row.cells[1], outcomes, k);
     row.cells[2].textContent = `${percent(k / outcomes.n)} %`;
     writeShare(row.cells[3], outcomes.right[k], k);
@@ -88,7 +89,7 @@ function showCosts() {
   const note = document.getElementById("cost-error-note");
   const costs = {};
   for (const name of ["error", "review", "gain"]) {
-    costs[name] = readNumber(document.getElementById(`cost-${name}`), 0, Infinity);
+    costs[name] = readNumber(document.getElementById(`cost-${name}`), (value) => value >= 0);
   }
   const invalid = Object.values(costs).includes(null) || costs.error <= costs.review;
   note.textContent = invalid ? "Enter costs from 0 on; an error must cost more than a review." : "";
@@ -113,13 +114,15 @@ function moveTo(value) {
 
 at.addEventListener("input", () => moveTo(at.valueAsNumber));
 atExact.addEventListener("input", () => {
-  const value = readNumber(atExact, 0, 1);
+  const value = readNumber(atExact, (number) => number >= 0 && number <= 1);
   if (value === null) return;
   threshold = value;
   at.value = String(value);
   showThreshold();
 });
-document.getElementById("target").addEventListener("input", showTarget);
+for (const name of ["target", "assurance"]) {
+  document.getElementById(name).addEventListener("input", showTarget);
+}
 for (const name of ["error", "review", "gain"]) {
   document.getElementById(`cost-${name}`).addEventListener("input", showCosts);
 }
