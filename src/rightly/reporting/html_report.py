@@ -9,6 +9,7 @@ from typing import Any
 
 from rightly.atomic_write import check_target, write_atomically
 from rightly.calibrators import CALIBRATORS, FittedCalibrator
+from rightly.decisions import Decision
 from rightly.evaluation.data_sets import (
     LabelledSet,
     TestSets,
@@ -153,7 +154,7 @@ def report(
         view_names=fitted.view_names,
         class_names=check_names(class_names or fitted.class_names, loaded),
         keeps_class=fitted.keeps_class,
-        threshold=fitted.threshold,
+        decision=Decision.read(fitted.record, fitted.threshold),
         file=str(calibrator) if isinstance(calibrator, str | os.PathLike) else "",
         views=view_gains,
         coverage=None if fitted.sets is None else fitted.sets.describe(),

@@ -103,6 +103,37 @@ def test_prediction_sets_are_measured_and_after_adapting_claim_nothing(sample, o
     assert 'id="sets"' not in without.html
 
 
+def cut_decision(page):
+    return page[page.index('<section id="decision"') : page.index('<section id="threshold"')]
+
+
+def test_the_stored_decision_is_shown_with_what_was_promised_and_kept(other):
+    cal, test = make(n=1200, seed=3), make(n=400, seed=4)
+    fitted = rightly.fit("temperature_scaling", *cal, accuracy=0.5, assurance=0.9)
+    assert fitted.threshold is not None
+    made = report({"mine": test}, calibrator=fitted, bootstrap=Bootstrap(100))
+    outcome = made.evaluation.decisions["mine"]
+    section = cut_decision(made.html)
+    assert "at least <strong>50.0 %</strong> of what it accepts is right, 90 % sure" in section
+    assert "holds for data like the calibration data" in section
+    assert f"<span>{100 * outcome.point.accuracy:.1f}</span>" in section
+    assert f">{outcome.verdict}</td>" in section
+    assert 'id="target" min="0" max="1" step="0.001" value="0.5"' in made.html
+    adapted = report({"mine": test}, calibrator=fitted.adapt(test[0]), bootstrap=Bootstrap(100))
+    section = adapted.html[
+        adapted.html.index('id="decision"') : adapted.html.index('id="threshold"')
+    ]
+    assert "nothing is promised" in section and "kept" not in section and "sure." not in section
+    assert f"{100 * adapted.evaluation.decisions['mine'].expected_accuracy:.1f}" in section
+
+
+def test_a_promise_that_could_not_be_made_is_explained(sample, other):
+    fitted = rightly.fit("temperature_scaling", *sample, accuracy=0.99)
+    assert fitted.threshold is None
+    page = report({"mine": other}, calibrator=fitted, bootstrap=Bootstrap(100)).html
+    assert "There is no threshold: not with these" in page
+
+
 def test_classes_are_called_by_the_names_that_are_given(sample, other):
     names = [f"kind {k}" for k in range(10)]
     fitted = rightly.fit("ts", *sample)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rightly.decisions import Decision
 from rightly.decisions.thresholds import OperatingPoint, operating_point
 from rightly.reporting.html.study import Study, StudySet
 from rightly.shapes import Confidence, Correct
@@ -19,6 +20,20 @@ def compute_points(one: StudySet, threshold: float) -> dict[str, OperatingPoint]
         when: operating_point(confidence, correct, threshold)
         for when, (confidence, correct) in one.outcomes.items()
     }
+
+
+def read_target(decision: Decision | None) -> dict[str, float] | None:
+    """What was promised of accepted predictions, and how surely."""
+    if decision is None or decision.max_error is None or decision.assurance is None:
+        return None
+    return {"accuracy": round(1 - decision.max_error, 12), "assurance": decision.assurance}
+
+
+def read_costs(decision: Decision | None) -> dict[str, float] | None:
+    """What the decision took errors, reviews and right answers to cost."""
+    if decision is None or decision.costs is None:
+        return None
+    return {name: decision.costs[name] for name in ("error", "review", "gain")}
 
 
 def shorten(threshold: float, sets: Sequence[StudySet]) -> float:

@@ -6,6 +6,7 @@
 from importlib.resources import files
 from typing import Any
 
+from rightly.decisions.decision import HOLDS_FOR
 from rightly.evaluation.results import Result, unique
 from rightly.metrics import METRICS
 from rightly.optional import require
@@ -42,8 +43,9 @@ def render(shown: Study) -> str:
         points=lambda share: format(100 * share, "+z.1f"),  # z: no minus before zero
         change_interval=formatting.format_change_interval,
     )
-    stored = summary.CONFIDENT if shown.threshold is None else shown.threshold
-    threshold = acceptance.shorten(stored, shown.sets)
+    decision = shown.decision
+    stored = None if decision is None else decision.threshold
+    threshold = acceptance.shorten(summary.CONFIDENT if stored is None else stored, shown.sets)
     names = summary.name_classes(shown)
     summaries = [summary.summarise_set(one) for one in shown.sets]
     return environment.get_template("page.html").render(
@@ -68,8 +70,10 @@ def render(shown: Study) -> str:
         views=_lay_out_views(shown),
         nearly_all=NEARLY_ALL,
         threshold=threshold,
-        target=TARGET,
-        costs=COSTS,
+        stored=stored,
+        holds_for=HOLDS_FOR,
+        target=acceptance.read_target(decision) or TARGET,
+        costs=acceptance.read_costs(decision) or COSTS,
         bins=drawing.BINS,
         points=[acceptance.compute_points(one, threshold) for one in shown.sets],
         data=markup(acceptance.write_outcomes(shown)),

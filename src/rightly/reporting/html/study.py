@@ -13,8 +13,9 @@ from jaxtyping import Int
 
 from rightly.classifiers.preprocessing import turn_upright
 from rightly.datasets import ImageDataset, UnreadableImage, open_images
-from rightly.decisions.thresholds import exact_interval
+from rightly.decisions import Decision, exact_interval
 from rightly.evaluation.data_sets import name_shift
+from rightly.evaluation.decision_outcomes import DecisionOutcome
 from rightly.evaluation.measurement import BeforeAfter
 from rightly.evaluation.results import Bootstrap, Result
 from rightly.evaluation.view_selection import ViewRanking
@@ -71,6 +72,7 @@ class StudySet:
     groups: np.ndarray | None = None  # the name of each sample's group, or ""
     passes: float = 1.0  # forward passes for each sample, on average
     prediction_sets: SetSizes | None = None
+    decision: DecisionOutcome | None = None  # that is stored with the calibrator
 
     @property
     def outcomes(self) -> dict[str, tuple[Confidence, Correct]]:
@@ -106,7 +108,7 @@ class Study:
     view_names: Sequence[str] = ()
     class_names: Sequence[str] | None = None
     keeps_class: bool = True
-    threshold: float | None = None  # that the calibrator accepts by
+    decision: Decision | None = None  # that is stored with the calibrator
     file: str = ""  # that the calibrator was read from
     coverage: Mapping[str, Any] | None = None  # what its prediction sets promise
     is_adapted: bool = False  # to unlabelled data: then nothing is promised

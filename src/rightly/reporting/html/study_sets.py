@@ -64,6 +64,7 @@ def build_sets(
             groups=(groups or {}).get(name),
             passes=measure_passes(fitted.calibrator, test),
             prediction_sets=measure_sets(fitted, test, truth),
+            decision=evaluation.decisions.get(name),
         )
         rows = find_worst_mistakes(one)
         examples = [
