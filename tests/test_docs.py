@@ -87,6 +87,21 @@ def test_the_code_about_the_doctor_runs_as_written(tmp_path):
     assert done.stdout == "nothing found in cal, test, blur\n"
 
 
+def test_the_code_about_recalibrating_runs_as_written(tmp_path):
+    text = (DOCS / "recalibrating.md").read_text(encoding="utf8")
+    (command,) = re.findall(r"^```bash\nrightly (.*?)^```", text, re.M | re.S)
+    (code,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+    fitted = rightly.fit("temperature_scaling", *load_demo_set("cal"))
+    fitted.save(tmp_path / "cal.safetensors")
+    new, labels = load_demo_set("gaussian_blur")
+    rightly.save(tmp_path / "new.npz", new[:100], labels[:100])
+    rightly.save(tmp_path / "test.npz", new[100:], labels[100:])
+    for line in (["-m", "rightly", *command.split()], ["-c", code]):
+        done = subprocess.run([sys.executable, *line], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert "'samples': 100" in done.stdout
+
+
 @pytest.mark.slow
 def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path):
     pytest.importorskip("material")

@@ -13,7 +13,15 @@ from rightly import CalibratedClassifier
 from rightly.decisions.context_window import shrink_context
 from rightly.deployment import export_classifier, export_model, open_exported
 from rightly.deployment.metadata import ONNX_KEY
-from tests.deployment.tiny_models import PREPROCESSING, VIEWS, Small, fitted, pictures, to_tensor
+from tests.deployment.tiny_models import (
+    PREPROCESSING,
+    VIEWS,
+    Small,
+    fitted,
+    pictures,
+    predictions,
+    to_tensor,
+)
 
 STORED = pictures(24, seed=9)
 IMAGES = np.stack([PREPROCESSING.pixels(Image.fromarray(image)) for image in STORED])
@@ -121,3 +129,19 @@ def test_a_calibrator_that_cannot_be_adapted_gives_a_file_as_before(tmp_path):
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
     assert not session.get_overridable_initializers() and "context" not in metadata
     assert "context_score" not in [output.name for output in session.get_outputs()]
+
+
+@pytest.mark.parametrize("options", [{"method": "temperature_scaling"}, {"budget": 1.8}])
+def test_a_recalibrated_calibrator_is_exported_as_it_is(tmp_path, options):
+    before = fitted(**options)
+    collected, labels = predictions()
+    wrong = (labels + (torch.arange(len(labels)) % 3 == 0)) % 4
+    after = before.recalibrate(before.select_views(collected), wrong)
+    metadata = export_model(Small(), after, tmp_path / "m.onnx")
+    assert metadata["recalibrated"]["samples"] == 400 and "context" not in metadata
+    ours = CalibratedClassifier(Small(), after).predict(to_tensor(IMAGES)).to_numpy()
+    theirs = open_exported(tmp_path / "m.onnx").predict(IMAGES)
+    assert np.abs(ours.confidence - theirs.confidence).max() < 1e-4
+    old = CalibratedClassifier(Small(), before).predict(to_tensor(IMAGES)).to_numpy()
+    assert np.array_equal(old.classes, theirs.classes)
+    assert np.abs(old.confidence - theirs.confidence).max() > 0.01

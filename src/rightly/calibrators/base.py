@@ -85,6 +85,7 @@ class Calibrator(Adaptable, ABC):
                 "add the images as they are"
             )
         self.context = self.calibration_rows = self.no_context = self.class_count = None
+        self.recalibration = None
         calibration_rows = CalibrationRows(copy.deepcopy(self), predictions, classes)
         if not self.uses_shifted_rows and not rows.all():
             predictions, classes = predictions[rows], classes[rows]
@@ -127,8 +128,8 @@ class Calibrator(Adaptable, ABC):
         """Probability that each predicted class is right."""
         self.check(predictions)
         confidence = self.compute_confidence(predictions)
-        if self.context is not None and self.is_adapted:
-            confidence = self.context.adjust(confidence)
+        if self.adjustment is not None:
+            confidence = self.adjustment.adjust(confidence)
         return check_answer(self.title, "confidence", bound_confidence(confidence, predictions))
 
     @final
@@ -136,7 +137,7 @@ class Calibrator(Adaptable, ABC):
     def temperature(self, predictions: Predictions) -> PerSample:
         """What each row's logits are divided by to give its confidence."""
         self.check(predictions)
-        if self.is_adapted:
+        if self.adjustment is not None:
             temperature = self.compute(predictions).temperature
         else:
             temperature = self.compute_temperature(predictions).double()
@@ -147,7 +148,7 @@ class Calibrator(Adaptable, ABC):
     def probabilities(self, predictions: Predictions) -> Logits:
         """A probability for every class; the predicted class has the largest."""
         self.check(predictions)
-        if self.is_adapted:
+        if self.adjustment is not None:
             kept = self.compute(predictions).probabilities
         else:
             kept = self.compute_probabilities(predictions)
@@ -189,6 +190,7 @@ class Calibrator(Adaptable, ABC):
         views = f" with {len(self.view_names)} views" if self.view_names else ""
         samples = f"{self.sample_count:,} samples of {self.class_count} classes"
         note = ", adapted to a batch" if self.is_adapted else ""
+        note += ", recalibrated" if self.recalibration is not None else ""
         note += f", {self.fit_note}" if self.fit_note else ""
         return f"<{self.title}, fitted on {samples}{views}{note}>"
 
@@ -242,5 +244,5 @@ class Calibrator(Adaptable, ABC):
 
         At another `context` than the one it is adapted to, where one is given.
         """
-        own = self.context if context is not None or self.is_adapted else None
+        own = self.context if context is not None else self.adjustment
         return complete(self.compute_together(predictions), predictions, own, context)

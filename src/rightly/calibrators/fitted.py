@@ -1,12 +1,14 @@
 """A calibrator ready for use: with the threshold to accept by, and a record of its origin."""
 
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
 from rightly.calibrators import serialization
 from rightly.calibrators.adaptation.context import ExpectedAccuracy
+from rightly.calibrators.adaptation.recalibration import recalibrate, record_labels
 from rightly.calibrators.base import Calibrator, NotFittedError
 from rightly.calibrators.cascade import Cascade
 from rightly.calibrators.conformal.sets import ConformalSets
@@ -94,6 +96,24 @@ class FittedCalibrator:
         batch = {"samples": len(unlabelled), "context": context}
         record = {**self.record, "adapted": batch}
         return FittedCalibrator(adapted, self.threshold, record, self.sets)
+
+    def recalibrate(self, predictions: Predictions, labels: AnyArray) -> "FittedCalibrator":
+        """One whose level and slope are corrected by a few labels from where it is used.
+
+        Thresholds and prediction sets were made for the old data: they are dropped.
+        """
+        recalibrated = recalibrate(self.calibrator, predictions, labels)
+        made = {"threshold": self.threshold, "prediction sets": self.sets}
+        promised = [name for name, value in made.items() if value is not None]
+        if promised:
+            warnings.warn(
+                f"{self.title} loses its {' and '.join(promised)}, made for the data that it was "
+                "fitted on: make them anew from other labelled samples of the new data",
+                UserWarning,
+                stacklevel=2,
+            )
+        record = record_labels(self.record, recalibrated, predictions, labels)
+        return FittedCalibrator(recalibrated, None, record)
 
     def expected_accuracy(self, unlabelled: Predictions, *, level: float = 0.9) -> ExpectedAccuracy:
         """How often the classifier is right on a batch without labels: value, low, high."""

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from rightly.atomic_write import write_atomically
 from rightly.calibrators.adaptation.context import Context
+from rightly.calibrators.adaptation.recalibration import Recalibration
 from rightly.calibrators.answers import NotFittedError
 from rightly.calibrators.stored_tensors import check_stored, probe
 from rightly.predictions.bounded_json import (
@@ -100,6 +101,8 @@ def restore(
     _check_header(calibrator, header)
     if any(path.startswith("context.") for path in tensors):
         calibrator.context = Context()
+    if any(path.startswith("recalibration.") for path in tensors):
+        calibrator.recalibration = Recalibration()
     for path, tensor in tensors.items():
         part, _, name = path.rpartition(".")  # a calibrator may be made of others
         try:

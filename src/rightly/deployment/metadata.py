@@ -119,6 +119,7 @@ OPTIONAL: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "context": ("a table of value, weights, limits, noise and misses", _is_context),
     "sets": ("a table of coverage, score, samples and what they promise", _is_sets),
     "adapted": ("a table", _is_table),
+    "recalibrated": ("a table", _is_table),
     "parity": ("images, kind and confidence", _is_parity),
     "arguments": ("a table", _is_table),
     "keeps_class": ("true or false", lambda value: isinstance(value, bool)),

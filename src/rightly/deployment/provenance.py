@@ -57,7 +57,7 @@ def describe_calibrator(calibrator: FittedCalibrator) -> dict[str, Any]:
         **_describe_decision(calibrator),
         "sets": None if calibrator.sets is None else calibrator.sets.describe(),
         "passes": record.get("passes", 1.0 + len(calibrator.view_names)),
-        **({"adapted": record["adapted"]} if "adapted" in record else {}),
+        **{name: record[name] for name in ("adapted", "recalibrated") if name in record},
     }
 
 

@@ -164,12 +164,13 @@ class CalibrationStage(nn.Module):
         )
         unadapted = self.calibrator.compute_together(predictions)
         own, at = self.calibrator.context, None
+        adjustment = self.calibrator.recalibration or (own if self.is_adapted else None)
         if context is not None:
             assert own is not None
             low, high = own.limits.clamp_max(0)[0], own.limits.clamp_min(0)[1]
             at = context.double().clamp(low, high)
         classes, confidence, temperature, probabilities = complete(
-            unadapted, predictions, own if at is not None or self.is_adapted else None, at
+            unadapted, predictions, own if at is not None else adjustment, at
         )
         score = plain = None
         if self.takes_context:

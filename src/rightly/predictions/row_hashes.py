@@ -49,6 +49,14 @@ class RowHashes:
         hashes = {kind: np.unique(rows) for kind, rows in hash_rows(predictions).items()}
         return cls(hashes)
 
+    def merge(self, other: "RowHashes") -> "RowHashes":
+        """Those of both sets; of a kind that only one has, those of that one."""
+        kinds = {**self.by_kind, **other.by_kind}
+        for kind in self.by_kind.keys() & other.by_kind.keys():
+            kinds[kind] = np.union1d(self.by_kind[kind], other.by_kind[kind])
+        first = sorted(kinds, key=lambda kind: kind != "image_hash")
+        return RowHashes({kind: kinds[kind] for kind in first})
+
     def to_record(self) -> dict[str, str]:
         """A sample of the hashes, as text for a calibrator's record."""
         return {kind: rows[:SAMPLE].tobytes().hex() for kind, rows in self.by_kind.items()}

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from rightly.calibrators.adaptation.context import Context
+from rightly.calibrators.adaptation.recalibration import Recalibration
 from rightly.calibrators.answers import Calibrated
 from rightly.calibrators.checks import bound_confidence, settle_probabilities
 from rightly.calibrators.solvers.confidence_inverse import inverse_temperature_for
@@ -12,7 +13,10 @@ from rightly.predictions import Predictions
 
 
 def complete(
-    answers: Calibrated, predictions: Predictions, context: Context | None, at: Tensor | None = None
+    answers: Calibrated,
+    predictions: Predictions,
+    context: Context | Recalibration | None,
+    at: Tensor | None = None,
 ) -> Calibrated:
     """Answers of `compute_together` as they are given: at a context, if any, and bounded."""
     if context is not None:
@@ -23,7 +27,7 @@ def complete(
     return Calibrated(classes, confidence, temperature.double(), probabilities)
 
 
-def adjust(context: Context, answers: Calibrated, at: Tensor) -> Calibrated:
+def adjust(context: Context | Recalibration, answers: Calibrated, at: Tensor) -> Calibrated:
     """All answers at a context; at 0 what came, bit for bit.
 
     Probabilities are tempered until the predicted class has the adapted confidence.

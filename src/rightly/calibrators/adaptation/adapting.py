@@ -39,7 +39,7 @@ def find_context(calibrator: "Calibrator") -> Context:
 
 def adapt(calibrator: "Calibrator", unlabelled: Predictions) -> "Calibrator":
     """A copy of the calibrator at the context of this batch, whatever it was adapted to before."""
-    if calibrator.adapts_itself:
+    if calibrator.adapts_itself and calibrator.recalibration is None:
         calibrator.check(unlabelled)
         _check_rows(unlabelled)
         own = copy.deepcopy(calibrator)
