@@ -2,11 +2,12 @@
 
     python -m benchmarks.own.drift_alarms PREDICTIONS [--methods temperature_scaling,rightly] \
         [--classifiers all] [--samples-per-day 1000] [--years 20]
+    python -m benchmarks.own.drift_alarms --simulated-classes 1000 [--calibration 1000] [--years 4]
 
 PREDICTIONS/CLASSIFIER/{cal,ind,SHIFT}.npz as for evaluate_own. Limits come from cal, years are of
 ind, which nothing was fitted on: as it is and with skewed class mixes (a random mix each
 month); each shift is run from its first sample on. One alarm a year is promised, for both names
-together.
+together. Eight simulated classifiers show what many classes with few calibration samples do.
 """
 
 import argparse
@@ -15,12 +16,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from scipy.special import expit
 
 import rightly
 from rightly.calibrators.adaptation.adapting import find_context
 from rightly.calibrators.adaptation.context import score
-from rightly.calibrators.adaptation.drift_reference import measure_agreement
-from rightly.calibrators.adaptation.pseudo_batches import SKEW
+from rightly.calibrators.adaptation.drift_reference import (
+    learn_drift_reference,
+    measure_agreement,
+)
+from rightly.calibrators.adaptation.pseudo_batches import SKEW, ScoredRows
 from rightly.evaluation.data_sets import load_data_set
 from rightly.monitoring.false_alarms import plan_test
 from rightly.monitoring.sequential_test import (
@@ -33,6 +38,7 @@ from rightly.monitoring.sequential_test import (
 )
 
 STARTS, MOST = 40, 5000  # streams of each shift, and samples until one counts as missed
+SIMULATED = 8  # classifiers
 MIXES, MONTH = 24, 30  # skewed class mixes, and days of each
 
 Rows = tuple[np.ndarray, np.ndarray]  # described, and labels
@@ -40,12 +46,21 @@ Rows = tuple[np.ndarray, np.ndarray]  # described, and labels
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("predictions", type=Path)
+    parser.add_argument("predictions", type=Path, nargs="?")
     parser.add_argument("--methods", default="temperature_scaling,rightly")
     parser.add_argument("--classifiers", default="all")
     parser.add_argument("--samples-per-day", type=float, default=1000.0)
     parser.add_argument("--years", type=int, default=20)
+    parser.add_argument("--simulated-classes", type=int, help="in place of predictions")
+    parser.add_argument("--calibration", type=int, default=1000, help="simulated samples")
     options = parser.parse_args()
+    if options.simulated_classes:
+        print("| simulated classifier | false alarms a year: shift, class mix |\n|---|---|")
+        for seed in range(SIMULATED):
+            print(f"| {seed + 1} | {simulate(seed, options)} |", flush=True)
+        return
+    if options.predictions is None:
+        parser.error("give PREDICTIONS or --simulated-classes")
     names = options.classifiers.split(",")
     if names == ["all"]:
         names = sorted(path.name for path in options.predictions.iterdir() if path.is_dir())
@@ -94,6 +109,34 @@ def measure(name: str, method: str, options: argparse.Namespace) -> str:
         f"{counts[0] / options.years:.2f}, {counts[1] / options.years:.2f} | "
         f"{shifts * 365 / (MIXES * MONTH):.2f}, {noticed} of {MIXES} | {', '.join(delays)}"
     )
+
+
+def simulate(seed: int, options: argparse.Namespace) -> str:
+    """False alarms of a simulated classifier: classes differ in level and in what they are
+    confused with."""
+    rng = np.random.default_rng(seed)
+    count = options.simulated_classes
+    level, confused = rng.normal(1.5, 1, count), rng.integers(count, size=(count, 3))
+
+    def draw(n: int) -> ScoredRows:
+        label = rng.integers(count, size=n)
+        s = level[label] + 1.5 * rng.normal(size=n)
+        wrong = confused[label, rng.integers(3, size=n)]
+        predicted = np.where(rng.random(n) < expit(s), label, wrong)
+        return ScoredRows(s, predicted, label, np.arange(n), np.ones(n))
+
+    drift = learn_drift_reference(draw(options.calibration), count)
+    reference = Reference(**drift.arrays())
+    plan = plan_test(reference, options.samples_per_day)
+    steps, alarms = round(365 * options.samples_per_day / plan.block), []
+    for _ in range(options.years):
+        year = draw(steps * plan.block)
+        described = reference.describe(year.predicted, year.score, None)
+        test = SequentialTest(plan)
+        for block in np.split(described, steps):
+            alarms += test.update(block)
+    counts = [sum(alarm.name == one for alarm in alarms) for one in (SHIFT, CLASS_MIX)]
+    return f"{counts[0] / options.years:.2f}, {counts[1] / options.years:.2f}"
 
 
 def run(

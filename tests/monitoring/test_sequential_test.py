@@ -6,7 +6,7 @@ import pytest
 from rightly.calibrators.adaptation.adapting import find_context
 from rightly.calibrators.adaptation.context import score
 from rightly.demo_data import load_demo_set
-from rightly.monitoring.false_alarms import plan_test
+from rightly.monitoring.false_alarms import YEARS, _draw_years, plan_test
 from rightly.monitoring.sequential_test import (
     CLASS_MIX,
     SHIFT,
@@ -78,6 +78,17 @@ def test_fewer_false_alarms_need_higher_limits(reference, plan):
     assert all(fewer.limits[name] > plan.limits[name] for name in plan.limits)
     again = plan_test(reference, RATE)
     assert again == plan  # the simulation owns its seed
+
+
+def test_simulated_years_redraw_how_much_shares_vary():
+    """With few calibration samples a share may be larger than it seems, and then varies more."""
+    rng = np.random.default_rng(0)
+    is_member = (np.arange(1000) < 60)[:, None].astype(float)
+    years = _draw_years(is_member - 0.06, np.arange(1000), 64, 1000, rng)
+    mean, spread = years.mean(1)[:, 0], years.std(1)[:, 0]
+    own = slice(YEARS)
+    assert mean[own].std() == pytest.approx((0.06 * 0.94 / 1000) ** 0.5, rel=0.3)
+    assert np.corrcoef(mean[own], spread[own])[0, 1] > 0.7
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])

@@ -1,8 +1,8 @@
 """Limits of the sequential test, by how often it would alarm without drift.
 
-Years are simulated from calibration rows, each with another error of the reference, so that both
-names together alarm as often by chance as was asked for; the limit of shifts comes from years with
-other shares of classes too.
+Years are simulated from calibration rows, each with the reference redrawn, so that both names
+together alarm as often by chance as was asked for; the limit of shifts comes from years with other
+shares of classes too.
 """
 
 import math
@@ -17,7 +17,7 @@ LEAST_SHIFT = 0.2  # standard deviations of a sample: half of it is taken off ev
 REFERENCE_ERROR = 2.0  # standard errors of the reference that are taken off too
 YEARS = 50  # simulated with the classes' own shares, and as many with others
 SKEW = 0.3  # of the Dirichlet distribution of the others
-MOST_A_YEAR = 3.0  # false alarms: more tell of one lasting error, as the first did
+MOST_A_YEAR = 3.0  # false shifts: more tell of one lasting error, as the first did
 CLASS_PRIOR = 20.0  # samples' worth by which the mean of a true class is shrunk
 POOL, POOLED = 512, 128  # blocks of a year, and samples up to which they are drawn one by one
 LIMITS = np.geomspace(1, 60, 16)  # tried, in standard deviations of a block
@@ -79,11 +79,11 @@ def count_false_alarms(
             if is_over.any():
                 alarms[name] += is_over
                 sums[..., part][is_over] = 0
-    own, other = (
-        {name: counts[:, years].clip(max=MOST_A_YEAR).mean(1) for name, counts in alarms.items()}
-        for years in (slice(YEARS), slice(YEARS, None))
-    )
-    return {SHIFT: np.maximum(own[SHIFT], other[SHIFT]), CLASS_MIX: own[CLASS_MIX]}
+    shifts = alarms[SHIFT].clip(max=MOST_A_YEAR)
+    return {
+        SHIFT: np.maximum(shifts[:, :YEARS].mean(1), shifts[:, YEARS:].mean(1)),
+        CLASS_MIX: alarms[CLASS_MIX][:, :YEARS].mean(1),
+    }
 
 
 def _centre(
@@ -104,26 +104,29 @@ def _draw_years(
     size: int,
     rng: np.random.Generator,
 ) -> Float[np.ndarray, "years pool d"]:
-    """Means of blocks of each year, with the error of a reference of `size` samples.
+    """Means of blocks of each year, whose samples are those that a reference of `size` was
+    drawn from, as far as it tells: by a Bayesian bootstrap (Rubin, 1981), which moves means,
+    shares and how much both vary.
 
     Of large blocks by the central limit theorem. In 32 bits, which are exact enough here.
     """
-    covariance, count = np.cov(rows.T), np.bincount(labels)
+    count = np.bincount(labels)
     own = count / count.sum()
     pools = []
     for year in range(2 * YEARS):
         share = own if year < YEARS else rng.dirichlet(np.full(len(count), SKEW)) * (count > 0)
         share = share / share.sum() if share.sum() > 0 else own
-        weight = (share / np.maximum(count, 1))[labels]
+        # Rows that stand for several samples each are known as well as so many.
+        known = rng.gamma(size / len(rows), size=len(rows))
+        weight = (share / np.maximum(count, 1))[labels] * known
+        weight /= weight.sum()
         if block <= POOLED:
             means = rows[rng.choice(len(rows), (POOL, block), p=weight)].mean(1)
         else:
             mean = weight @ rows
             spread = (rows - mean).T @ ((rows - mean) * weight[:, None])
             means = mean + _draw_normal(spread / block, POOL, rng)
-        # Each class is known as well as its samples allow.
-        variance = float((share**2 / np.maximum(own * size, 1)).sum())
-        pools.append(means + _draw_normal(covariance * variance, 1, rng))
+        pools.append(means)
     return np.stack(pools).astype(np.float32)
 
 
