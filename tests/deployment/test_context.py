@@ -70,8 +70,8 @@ def test_a_caller_without_rightly_adapts_by_the_metadata_alone(files):
     expected = calibrator.adapt(unlabelled).confidence(unlabelled)
     assert np.allclose(adapted.confidence, expected, atol=1e-5)
     s = np.log(adapted.unadapted_confidence / (1 - adapted.unadapted_confidence))
-    level, slope = table["weights"]
-    by_hand = 1 / (1 + np.exp(-(s + (level + slope * s) * context)))
+    level, slope, curve = table["weights"]
+    by_hand = 1 / (1 + np.exp(-(s + (level + slope * s + curve * abs(context)) * context)))
     assert np.allclose(by_hand, adapted.confidence, atol=1e-4)
 
 

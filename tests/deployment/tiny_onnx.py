@@ -33,7 +33,15 @@ SHAPES = {
     "context_score": (TensorProto.FLOAT, ["n"]),
     "unadapted_confidence": (TensorProto.FLOAT, ["n"]),
 }
-CONTEXT = {"value": 0.0, "weights": [0.5, 0.0], "limits": [-3.0, 1.0], "noise": 2.0, "misses": []}
+CONTEXT = {
+    "value": 0.0,
+    "weights": [0.5, 0.0, 0.0],
+    "limits": [-3.0, 1.0],
+    "noise": 2.0,
+    "misses": [0.02, -0.01],
+    "kind_contexts": [-0.5, -1.0],
+    "quantile": 6.31,
+}
 
 
 def write_adaptable(path: Path, **changes) -> Path:

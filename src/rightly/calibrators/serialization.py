@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rightly.calibrators.base import Calibrator
 
 FORMAT = "rightly-calibrator"
-VERSION = 5  # 4 had no prediction sets
+VERSION = 5  # 4 had no prediction sets, and two weights of the context
 SETS = "sets."  # what the names of their tensors begin with
 SUFFIX = ".safetensors"
 FITTED_ON = ("sample_count", "class_count", "view_names", "feature_count", "class_names")

@@ -22,6 +22,7 @@ from rightly.deployment.provenance import (
     check_classes,
     check_classifier,
     describe_context,
+    describe_drift,
     describe_model,
 )
 from rightly.deployment.stages import CalibrationStage, ClassifierStage, DeferralStage, ViewStage
@@ -110,6 +111,7 @@ class CalibratedClassifier(nn.Module):
         described = describe_model(self.fitted, self.classifier, self.class_names)
         if self.context is not None:
             described["context"] = describe_context(self.context)
+            described["drift"] = describe_drift(self.context)
         return described
 
     @property

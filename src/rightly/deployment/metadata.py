@@ -24,6 +24,8 @@ ONNX_KEY = "rightly"  # the entry of an ONNX file's metadata
 PROGRAM_FILE = "rightly.json"  # the file inside a .pt2 archive
 CONFIG_FILE = "config.json"  # the file in a saved folder
 CALIBRATOR_FILE = "calibrator.safetensors"  # what stands beside it
+DRIFT_ARRAYS = {"reference", "centres", "scale", "allowance", "counts"}
+DRIFT_ARRAYS |= {"rows", "row_classes", "row_labels"}
 REMEDY = "write it with rightly export"
 
 
@@ -88,15 +90,38 @@ def _is_context(value: Any) -> bool:
         _is_table(value)
         and all(_is_number(value.get(name)) for name in ("value", "noise"))
         and value["noise"] >= 0
-        and all(_is_range(value.get(name)) for name in ("weights", "limits"))
+        and are_numbers(value.get("weights"), 3)
+        and are_numbers(value.get("limits"), 2)
         and value["limits"][0] <= value["limits"][1]
-        and isinstance(value.get("misses"), list)
-        and all(map(_is_number, value["misses"]))
+        and are_numbers(value.get("misses"))
+        and are_numbers(value.get("kind_contexts", []))
+        and (value.get("quantile") is None or _is_number(value["quantile"]))
     )
 
 
-def _is_range(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
+def are_numbers(value: object, count: int | None = None) -> bool:
+    """Whether a value is a list of numbers, so many of them."""
+    return isinstance(value, list) and count in (None, len(value)) and all(map(_is_number, value))
+
+
+def _is_drift(value: Any) -> bool:
+    """The arrays of a DriftReference, and the reference of scores, of one number a class."""
+    if not _is_table(value) or set(value) != DRIFT_ARRAYS:
+        return False
+    count, rows = len(value["reference"]), len(value["rows"])
+    return (
+        all(are_numbers(value[name], count) for name in ("reference", "counts"))
+        and all(are_numbers(value[name], 3) for name in ("scale", "allowance"))
+        and all(are_numbers(row, 3) for row in (*value["centres"], *value["rows"]))
+        and len(value["centres"]) == count
+        and all(map(is_count, value["counts"]))
+        and sum(value["counts"]) > 0
+        and min(value["scale"]) >= 0
+        and all(
+            len(value[name]) == rows > 0 and all(is_count(k) and k < count for k in value[name])
+            for name in ("row_classes", "row_labels")
+        )
+    )
 
 
 # What the entries must be: the first have to be there, the others may be left out or null.
@@ -118,6 +143,7 @@ OPTIONAL: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "calibration": ("samples, accuracy and metrics before and after", _is_measurement),
     "context": ("a table of value, weights, limits, noise and misses", _is_context),
     "sets": ("a table of coverage, score, samples and what they promise", _is_sets),
+    "drift": ("a table of what samples without drift look like", _is_drift),
     "adapted": ("a table", _is_table),
     "recalibrated": ("a table", _is_table),
     "parity": ("images, kind and confidence", _is_parity),
@@ -164,6 +190,9 @@ def _check_entries(values: Mapping[str, Any]) -> None:
     count, names = values["class_count"], values.get("class_names")
     if names is not None and len(names) != count:
         raise ValueError(f"class_names must have {count} names, one a class, got {len(names)}")
+    drift = values.get("drift")
+    if drift is not None and len(drift["reference"]) != count:
+        raise ValueError(f"drift must be of {count} classes, got {len(drift['reference'])}")
     most = 1 + len(values["views"])
     if values["passes"] > most:
         raise ValueError(

@@ -10,17 +10,34 @@ from rightly.deployment.metadata import FORMAT, VERSION
 
 # The reference, one number a class, is in the graph.
 CONTEXT_CONSTANTS = ("value", "weights", "limits", "noise", "misses", "kind_contexts")
+RANGE_LEVEL = 0.9  # of the expected accuracy
 CONTEXT_FORMULAS = {
     "of_images": "context = clip(mean of context_score, limits) * n / (n + noise), n images",
+    "expected_accuracy": "mean confidence +- quantile * sqrt(mean of confidence * (1 - confidence) "
+    "/ n + missed); missed = mean of misses^2 * (1 + 1/k) * max(1, |context| / root mean square of "
+    "kind_contexts)^4, k kinds",
     "confidence": "s = log-odds of unadapted_confidence; "
-    "confidence = sigmoid(s + (weights[0] + weights[1] * s) * context)",
+    "confidence = sigmoid(s + (weights[0] + weights[1] * s + weights[2] * |context|) * context)",
 }
 
 
 def describe_context(context: Context) -> dict[str, Any]:
     """What a caller needs to find the context of its images, and to know what it will do."""
+    from scipy.stats import t
+
     constants = {name: getattr(context, name).tolist() for name in CONTEXT_CONSTANTS}
-    return constants | {"formulas": CONTEXT_FORMULAS}
+    kinds = len(context.misses)
+    quantile = float(t.ppf((1 + RANGE_LEVEL) / 2, kinds - 1)) if kinds > 1 else None
+    return constants | {"quantile": quantile, "formulas": CONTEXT_FORMULAS}
+
+
+def describe_drift(context: Context) -> dict[str, Any]:
+    """What samples without drift look like, for alarms where the file is served."""
+    arrays = context.drift.arrays() | {"reference": context.reference.cpu().numpy()}
+    return {
+        name: array.astype(float).round(4).tolist() if array.dtype.kind == "f" else array.tolist()
+        for name, array in arrays.items()
+    }
 
 
 def describe_model(

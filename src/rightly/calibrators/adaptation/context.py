@@ -4,13 +4,13 @@ A sample's score s is the log-odds of its confidence. Its residual r is s less a
 class that is predicted; the context of a batch is the mean residual, clipped to what was learned
 from and shrunk by how much of it may be chance. At context C the score becomes
 
-    s + (w_0 + w_1 s) C
+    s + (w_0 + w_1 s + w_2 |C|) C
 
 which is s itself at C = 0 and increases in s for every C that clipping allows, so that adapting
-changes neither the predicted class nor the ranking within a batch.
+changes neither the predicted class nor the ranking within a batch. The square is there because
+scores that fall twice as far lose more than twice as much accuracy.
 """
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from rightly.calibrators.adaptation.drift_reference import DriftReference
 from rightly.calibrators.evidence import MAX_LOG_ODDS
 from rightly.calibrators.stored_tensors import Stored
+from rightly.decisions.expected_range import find_miss, find_range
 from rightly.tensor_shapes import Labels, PerSample
 
 
@@ -48,7 +49,7 @@ class Context(nn.Module):
 
     stores = {
         "reference": Stored("c"),
-        "weights": Stored("2", low=0),
+        "weights": Stored("3", low=0),
         "limits": Stored("2"),
         "noise": Stored(low=0),
         "misses": Stored("k"),
@@ -57,7 +58,7 @@ class Context(nn.Module):
     }
 
     reference: Tensor  # (c,): the score from which residuals of a predicted class are counted
-    weights: Tensor  # (2,): of the context in the level, and in the slope over the score
+    weights: Tensor  # (3,): of the context in level and slope over the score; of its square
     limits: Tensor  # (2,): the contexts that it may be adapted to
     noise: Tensor  # samples' worth by which the context of a batch is shrunk
     misses: Tensor  # (k,): expected less true accuracy of each kind of shift, when left out
@@ -102,7 +103,8 @@ class Context(nn.Module):
         at = self.value if context is None else context
         # Not bounded as in residuals, where ties would change the ranking.
         s = torch.logit(confidence.double(), eps=torch.finfo(torch.float64).eps / 2)
-        adjusted = (s + (self.weights[0] + self.weights[1] * s) * at).sigmoid()
+        level, slope, curve = self.weights
+        adjusted = (s + (level + slope * s + curve * at.abs()) * at).sigmoid()
         return torch.where(at == 0, confidence.double(), adjusted)
 
     def expected_accuracy(
@@ -117,13 +119,11 @@ class Context(nn.Module):
                 "and two are needed to leave one out: collect more views or shifts"
             )
         adapted = self.adjust(confidence, self.value.new_tensor(batch.value))
-        value, kinds = float(adapted.mean()), len(self.misses)
+        value = float(adapted.mean())
         sampling = float((adapted * (1 - adapted)).mean()) / len(adapted)
-        # The farther from what was learned from, the farther the line may lead astray.
-        farther = abs(batch.value) / float(self.kind_contexts.square().mean().sqrt())
-        missed = float(self.misses.square().mean()) * (1 + 1 / kinds) * max(1.0, farther) ** 2
-        width = float(t.ppf((1 + level) / 2, kinds - 1)) * math.sqrt(sampling + missed)
-        return ExpectedAccuracy(value, max(0.0, value - width), min(1.0, value + width))
+        miss = find_miss(batch.value, self.misses.tolist(), self.kind_contexts.tolist())
+        quantile = float(t.ppf((1 + level) / 2, len(self.misses) - 1))
+        return ExpectedAccuracy(value, *find_range(value, sampling, miss, quantile))
 
 
 def score(confidence: PerSample) -> PerSample:

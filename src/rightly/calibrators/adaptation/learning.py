@@ -1,9 +1,9 @@
 """Learning what contexts mean, from scores that are cross-fitted by image.
 
-Confidence under a shift is too high by an amount that grows as the scores of the batch fall: two
-weights of that (see `context`) and the reference point are fitted by logistic regression over
-pseudo-batches with known labels. Leaving out one kind of shift at a time tells how far the expected
-accuracy of a kind that was never seen may be off.
+Confidence under a shift is too high by an amount that grows as the scores of the batch fall, and
+faster the farther they are: three weights of that (see `context`) and the reference point are
+fitted by logistic regression over pseudo-batches with known labels. Leaving out one kind of shift
+at a time tells how far the expected accuracy of a kind that was never seen may be off.
 """
 
 import copy
@@ -41,15 +41,16 @@ CLASS_PRIOR = 20.0  # samples' worth by which a class mean is shrunk to the mean
 LEAST, LEAST_OF_EACH = 60, 10  # images to learn from; right and wrong ones among them
 REACH_OF_VIEWS = 3.0  # contexts allowed, in units of the lowest one that was learned from
 REACH_OF_SHIFTS = 1.5  # the same where real shifts were learned from
-HIGHEST_LEVEL = 1.0  # weight of the context: it moves a score at most as far as it was moved
+HIGHEST = 1.0  # weight of the context: a small one moves a score at most as far as it was moved
 STEEPEST = 0.9  # share of the slope over the score that a context may take away
 
 
 class Weights(NamedTuple):
-    """Of the context in level and slope; and the mean residual that counts as no context."""
+    """Of the context in level, slope and curve; and the mean residual that counts as none."""
 
     level: float
     slope: float
+    curve: float
     origin: float
 
 
@@ -95,7 +96,7 @@ def learn_context(
     noise = float((unshifted.score - reference[unshifted.predicted]).var()) / max(spread, 1e-6)
     learned = Context.of(
         reference=torch.from_numpy(reference + weights.origin + moved),
-        weights=torch.tensor([weights.level, weights.slope]),
+        weights=torch.tensor([weights.level, weights.slope, weights.curve]),
         limits=torch.tensor([low, high]) - weights.origin,
         noise=torch.tensor(noise),
         misses=torch.tensor(misses),
@@ -206,8 +207,9 @@ def _mean_residual(batch: PseudoBatch, reference: np.ndarray) -> float:
 
 
 def _adapt(scores: np.ndarray, mean_residual: float, weights: Weights) -> np.ndarray:
-    level, slope, origin = weights
-    adapted: np.ndarray = scores + (level + slope * scores) * (mean_residual - origin)
+    level, slope, curve, origin = weights
+    context = mean_residual - origin
+    adapted: np.ndarray = scores + (level + slope * scores + curve * abs(context)) * context
     return adapted
 
 
@@ -221,16 +223,19 @@ def _fit_weights(
     context, weight = np.repeat(means, sizes), np.repeat(1 / np.array(sizes), sizes) / len(batches)
 
     def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
-        level, slope, origin = values
-        z = s + (level + slope * s) * (context - origin)
+        level, slope, curve, origin = values
+        c = context - origin
+        bent = c * np.abs(c)
+        z = s + (level + slope * s) * c + curve * bent
         error = weight * (expit(z) - correct)
         gradient = [
-            error @ (context - origin),
-            (error * s) @ (context - origin),
-            -error @ (level + slope * s),
+            error @ c,
+            (error * s) @ c,
+            error @ bent,
+            -error @ (level + slope * s + 2 * curve * np.abs(c)),
         ]
         return float(weight @ (np.logaddexp(0, z) - correct * z)), np.array(gradient)
 
-    bounds = [(0.0, HIGHEST_LEVEL), (0.0, steepest), (min(means), max(means))]
-    start = np.array([0.2, 0.0, float(np.clip(0.0, *bounds[2]))])
+    bounds = [(0.0, HIGHEST), (0.0, steepest), (0.0, HIGHEST), (min(means), max(means))]
+    start = np.array([0.1, 0.0, 0.1, float(np.clip(0.0, *bounds[3]))])
     return Weights(*minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x.tolist())
