@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from rightly.calibrators.adaptation.drift_reference import learn_drift_reference
+from rightly.calibrators.adaptation.pseudo_batches import ScoredRows
 from rightly.decisions.context_window import ContextWindow, shrink_context
 from rightly.deployment import open_exported
-from rightly.serving import Limits, make_app
+from rightly.serving import Limits, drift_watch, make_app
+from rightly.serving.prometheus import ServerMetrics
 from rightly.serving.stream_adapter import StreamAdapter
 from tests.deployment.tiny_onnx import CONTEXT, write_adaptable, write_onnx
 from tests.serving.clients import serve_file
@@ -91,6 +94,42 @@ def test_the_page_charts_what_the_server_adapts_to(file):
     assert 'data-adapts="yes"' in page.text and "<svg" in page.text
     assert "unsafe" not in page.headers["content-security-policy"]
     assert "/context" in schema["paths"]
+
+
+def test_the_range_and_drift_are_served_and_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(drift_watch, "BLOCK_S", 0.0)  # blocks of 64 images, as soon as they came
+    monkeypatch.setattr(drift_watch, "HOURS_A_DAY", 1)  # limits for fewer blocks a year: sooner
+    plain = open_exported(write_adaptable(tmp_path / "m.onnx"))
+    rng = np.random.default_rng(0)
+    usual = rng.integers(0, 256, (1024, 1, 1, 3), dtype=np.uint8).repeat(8, 1).repeat(8, 2)
+    outputs = plain.predict(usual)
+    score, right = outputs.context_score + 2.0, np.arange(1024) % 5 > 0
+    label = np.where(right, outputs.classes, (outputs.classes + 1) % 3)
+    rows = ScoredRows(score, outputs.classes, label, np.arange(1024), np.ones(1024))
+    arrays = learn_drift_reference(rows, 3).arrays()
+    drift = {name: array.tolist() for name, array in arrays.items()} | {"reference": [2.0] * 3}
+    model = open_exported(write_adaptable(tmp_path / "d.onnx", drift=drift))
+    adapter = StreamAdapter(model, 512)
+    assert adapter.drift.describe()["status"] in ("starting", "no alarm")
+    adapter.drift._planning.join()
+    for start in range(0, 512, 64):
+        adapter.predict(usual[start : start + 64])
+    found = adapter.describe()
+    assert found["drift"]["status"] == "no alarm" and len(found["drift"]["levels"]) == 8
+    assert found["expected_low"] < found["expected_accuracy"] < found["expected_high"]
+    before = adapter.expected_range
+
+    metrics = ServerMetrics()
+    metrics.watch_stream(adapter)
+    for _ in range(8):
+        adapter.predict(np.full((64, 8, 8, 3), PALE, np.uint8))
+    found, text = adapter.describe(), metrics.render().decode()
+    assert "shift" in found["drift"]["status"] and found["drift"]["alarms"]["shift"] > 0
+    assert max(level["shift"] for level in found["drift"]["levels"]) > 1
+    assert adapter.expected_range[0] < before[0]  # less sure, farther from what was learned
+    assert f'rightly_drift_alarms{{name="shift"}} {found["drift"]["alarms"]["shift"]}.0' in text
+    assert 'rightly_drift{name="class mix"}' in text
+    assert f"rightly_expected_accuracy_low {found['expected_low']}" in text
 
 
 @pytest.mark.parametrize(

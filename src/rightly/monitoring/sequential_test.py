@@ -106,17 +106,25 @@ class SequentialTest:
         columns = len(plan.allowance)
         self._sums = np.zeros((2, columns))
         self._since = np.zeros((2, columns), int)
+        self.levels = dict.fromkeys(plan.parts(), 0.0)  # sums by their limits: an alarm above 1
         self._mix_blocks = 0  # how long shifts must still be larger to count
 
     def update(self, values: Float[np.ndarray, "n d"]) -> list[Alarm]:
         """The alarms after one more block."""
-        mean = values.mean(0, dtype=np.float64)
+        return self.update_mean(values.mean(0, dtype=np.float64), len(values))
+
+    def update_mean(self, mean: Float[np.ndarray, " d"], size: int) -> list[Alarm]:
+        """The alarms after one more block of so many samples."""
         allowance = np.array(self.plan.allowance)
         if self._mix_blocks:
             allowance[: self.plan.shift_columns] *= MIX_FACTOR
             self._mix_blocks -= 1
-        self._sums = advance(self._sums, mean, len(values), allowance)
-        self.seen += len(values)
+        self._sums = advance(self._sums, mean, size, allowance)
+        self.seen += size
+        self.levels = {
+            name: float(self._sums[:, part].max()) / self.plan.limits[name]
+            for name, part in self.plan.parts().items()
+        }
         alarms = []
         for name, part in self.plan.parts().items():
             sums = self._sums[:, part]

@@ -1,5 +1,6 @@
 """Metrics for Prometheus: requests, latencies, batches, queue, accepted share, confidences."""
 
+import math
 import time
 from collections.abc import Callable
 
@@ -13,6 +14,8 @@ from prometheus_client import (
 )
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rightly.serving.drift_watch import NAMES as DRIFTS
+from rightly.serving.drift_watch import DriftWatch
 from rightly.serving.schemas import Prediction
 from rightly.serving.stream_adapter import StreamAdapter
 
@@ -73,8 +76,27 @@ class ServerMetrics:
                 lambda: float(adapter.window.samples),
             ),
         }
+        for k, end in enumerate(("low", "high")):
+            gauges[f"expected_accuracy_{end}"] = (
+                "End of the expected range of accuracy at 90 %.",
+                lambda k=k: (adapter.expected_range or (math.nan, math.nan))[k],  # type: ignore[misc]
+            )
         for name, (meaning, read) in gauges.items():
             Gauge(f"rightly_{name}", meaning, registry=self.registry).set_function(read)
+        if adapter.drift is not None:
+            self._watch_drift(adapter.drift)
+
+    def _watch_drift(self, drift: DriftWatch) -> None:
+        """How near each alarm is, and how many there were."""
+        level = Gauge(
+            "rightly_drift", "Sum by its limit: 1 alarms.", ["name"], registry=self.registry
+        )
+        alarms = Gauge(
+            "rightly_drift_alarms", "Alarms since the start.", ["name"], registry=self.registry
+        )
+        for name in DRIFTS:
+            level.labels(name).set_function(lambda name=name: drift.levels[name])  # type: ignore[misc]
+            alarms.labels(name).set_function(lambda name=name: float(drift.alarms[name]))  # type: ignore[misc]
 
     def record_batch(self, images: int, seconds: float) -> None:
         self.batches.observe(images)

@@ -98,6 +98,19 @@ class WindowPart(_Answer):
     images: int
     confidence: float = Field(description="Mean confidence, as it was answered.")
     unadapted_confidence: float = Field(description="Mean confidence without context.")
+    expected_low: float | None = Field(description="Lower end of the expected range of accuracy.")
+    expected_high: float | None = Field(description="Its upper end.")
+
+
+class Drift(_Answer):
+    """The sequential test for drift, since this worker started."""
+
+    status: str = Field(description="Names of the alarms, no alarm, or starting.")
+    last_alarm: str | None = Field(description="The last alarm and when it was noticed, in UTC.")
+    alarms: dict[str, int] = Field(description="Alarms by name: shift, class mix.")
+    levels: list[dict[str, float]] = Field(
+        description="After each of the last blocks, how far each name is to its limit; 1 alarms."
+    )
 
 
 class StreamContext(_Answer):
@@ -107,7 +120,12 @@ class StreamContext(_Answer):
     window: int = Field(description="How many it holds when it is full, to the batch.")
     context: float = Field(description="0 as calibrated, below it harder: clipped and shrunk.")
     expected_accuracy: float | None = Field(description="Mean confidence of the window.")
+    expected_low: float | None = Field(
+        description="Lower end of its expected range at 90 %; null where none was learned."
+    )
+    expected_high: float | None = Field(description="Its upper end.")
     unadapted: float | None = Field(description="Mean confidence without context.")
+    drift: Drift | None = Field(description="Null where the file knows nothing of drift.")
     parts: list[WindowPart] = Field(description="The window from its oldest images on.")
 
 
@@ -188,8 +206,12 @@ def summarise_model(
 
 
 def encode_card(model: ExportedModel) -> bytes:
-    """The metadata of a model as JSON, in which what is not finite is null."""
-    return encode_json(model.metadata).encode()
+    """The metadata of a model as JSON, in which what is not finite is null.
+
+    Without the samples that drift is counted from, which are many.
+    """
+    shown = {name: value for name, value in model.metadata.items() if name != "drift"}
+    return encode_json(shown).encode()
 
 
 def _rank_classes(probabilities: np.ndarray, best: int, model: ExportedModel) -> list[Choice]:

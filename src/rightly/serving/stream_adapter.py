@@ -16,9 +16,11 @@ import numpy as np
 
 from rightly.atomic_write import check_target, write_atomically
 from rightly.decisions.context_window import Block, ContextWindow, shrink_context
+from rightly.decisions.expected_range import find_miss, find_range
 from rightly.deployment.outputs import Outputs
 from rightly.deployment.runtime import ExportedModel
 from rightly.predictions.bounded_json import encode_json, is_count
+from rightly.serving.drift_watch import DriftWatch
 
 SAVE_EVERY_S = 1.0  # a worker that is killed loses what it saw since
 POINTS = 32  # of the chart
@@ -42,6 +44,7 @@ class StreamAdapter:
         self._worker, self._numbers = uuid.uuid4().hex[:12], itertools.count()
         self._state, self._saved_at = state, time.monotonic()
         self.window = ContextWindow(size, identify_model(model))
+        self.drift = DriftWatch(model.metadata) if model.metadata.get("drift") else None
         if state is not None:
             check_target(state)
             self.window = self._add_stored()
@@ -50,12 +53,15 @@ class StreamAdapter:
         """Outputs at the context of the images before these, which are then counted too."""
         outputs = self._model.predict(images, self.context)
         assert outputs.context_score is not None and outputs.unadapted_confidence is not None
+        if self.drift is not None:
+            self.drift.observe(outputs)
         block = Block.of(
             f"{self._worker}-{next(self._numbers)}",
             time.time(),
             outputs.classes,
             context_score=outputs.context_score,
             confidence=outputs.confidence,
+            variance=outputs.confidence * (1 - outputs.confidence),
             unadapted_confidence=outputs.unadapted_confidence,
         )
         self.window = self.window.add(block)
@@ -72,6 +78,19 @@ class StreamAdapter:
     def expected_accuracy(self) -> float:
         """Mean confidence of the window, as it was answered; nan where it is empty."""
         return self.window.mean("confidence")
+
+    @property
+    def expected_range(self) -> tuple[float, float] | None:
+        """Of the expected accuracy at 90 %; None where none was learned, or nothing seen."""
+        return self._find_range(self.window)
+
+    def _find_range(self, window: ContextWindow) -> tuple[float, float] | None:
+        constants = self._constants
+        if constants.get("quantile") is None or not window.samples:
+            return None
+        miss = find_miss(self.context, constants["misses"], constants["kind_contexts"])
+        sampling = window.mean("variance") / window.samples
+        return find_range(window.mean("confidence"), sampling, miss, constants["quantile"])
 
     def save(self) -> None:
         """Writes the window, with what other workers wrote; a failure is logged, and no more."""
@@ -95,18 +114,24 @@ class StreamAdapter:
             ContextWindow(window.size, blocks=window.blocks[a:b])
             for a, b in itertools.pairwise(edges)
         ]
-        names = ("confidence", "unadapted_confidence")
+        low, high = self.expected_range or (None, None)
         return {
             "images": window.samples,
             "window": window.size,
             "context": self.context,
             "expected_accuracy": window.mean("confidence") if count else None,
+            "expected_low": low,
+            "expected_high": high,
             "unadapted": window.mean("unadapted_confidence") if count else None,
-            "parts": [
-                {"images": part.samples, **{name: part.mean(name) for name in names}}
-                for part in parts
-            ],
+            "drift": None if self.drift is None else self.drift.describe(),
+            "parts": [self._describe_part(part) for part in parts],
         }
+
+    def _describe_part(self, part: ContextWindow) -> dict[str, Any]:
+        low, high = self._find_range(part) or (None, None)
+        names = ("confidence", "unadapted_confidence")
+        means = {name: part.mean(name) for name in names}
+        return {"images": part.samples, **means, "expected_low": low, "expected_high": high}
 
     def _add_stored(self) -> ContextWindow:
         """The window with the blocks in the file that it lacks."""
