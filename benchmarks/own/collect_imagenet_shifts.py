@@ -1,12 +1,13 @@
 """Collects what `adapting` and `slope` measure on ImageNet: EfficientNet-Lite0 under every shift.
 
-    python -m benchmarks.own.collect_imagenet_shifts IMAGES OUT [--device cuda]
+    python -m benchmarks.own.collect_imagenet_shifts IMAGES OUT [--mixed] [--device cuda]
     python -m benchmarks.own.adapting OUT --rows 1000 --device cuda
     python -m benchmarks.own.slope OUT/lite0/cal.npz OUT/lite0/ind.npz OUT/lite0/elastic.npz
 
 IMAGES is a folder with the kit's images.zip (see benchmarks/kit.py for the classifier's packages).
 Of 2,000 images a random half is for calibration. Test images are shifted at all five severities in
-turn, calibration images at severity 4, under the kinds of STANDARD_SHIFTS. Half a minute on a GPU.
+turn, calibration images at severity 4, under the kinds of STANDARD_SHIFTS; with --mixed also at all
+severities in turn, for shift_augmentation. Half a minute on a GPU.
 """
 
 import argparse
@@ -18,7 +19,11 @@ from torch import Tensor
 
 import rightly
 from benchmarks.kit import efficientnet_lite0
-from benchmarks.own.collect_unseen_shifts import SEVERITY, shift_at_all_severities
+from benchmarks.own.collect_unseen_shifts import (
+    list_augmentations,
+    name_shift,
+    shift_at_all_severities,
+)
 from benchmarks.own.shift_accuracies import read_imagenet
 from rightly.classifiers import Classifier, open_model
 from rightly.predictions import Predictions
@@ -42,6 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("images", type=Path)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--mixed", action="store_true", help="augmentation at all severities too")
     parser.add_argument("--device", default="auto")
     options = parser.parse_args()
     batches = read_imagenet(options.images / "images.zip", 2000)
@@ -57,17 +63,18 @@ def main() -> None:
         shifted = shift_in_batches(classifier, images[test], name, None)
         write(folder / f"{name}.npz", classifier, shifted, labels[test])
     kinds = [kind(shift) for shift in STANDARD_SHIFTS]
-    shifted = [shift_in_batches(classifier, images[cal], name, SEVERITY) for name in kinds]
     count = torch.arange(len(cal))
-    write(
-        options.out / "shift_augmentation" / "lite0.npz",
-        classifier,
-        torch.cat(shifted),
-        labels[cal].repeat(len(kinds)),
-        shift=torch.arange(1, len(kinds) + 1).repeat_interleave(len(cal)),
-        shift_names=tuple(f"{name}:{SEVERITY}" for name in kinds),
-        image=count.repeat(len(kinds)),
-    )
+    for place, severity in list_augmentations(options.mixed).items():
+        shifted = [shift_in_batches(classifier, images[cal], name, severity) for name in kinds]
+        write(
+            options.out / place / "lite0.npz",
+            classifier,
+            torch.cat(shifted),
+            labels[cal].repeat(len(kinds)),
+            shift=torch.arange(1, len(kinds) + 1).repeat_interleave(len(cal)),
+            shift_names=tuple(name_shift(name, severity) for name in kinds),
+            image=count.repeat(len(kinds)),
+        )
 
 
 def shift_in_batches(

@@ -2,14 +2,15 @@
 
     python -m benchmarks.own.collect_unseen_shifts CIFAR10 OUT \
         [--classifiers resnet20,mobilenet,densenet] [--images 5000] [--shifted 2000] \
-        [--augmented 1000] [--device cuda]
+        [--augmented 1000] [--mixed] [--device cuda]
     python -m benchmarks.own.evaluate_own OUT --classifiers all --shifts all \
         --shift-augmentation OUT/shift_augmentation
 
 Half of the test images, drawn at random, are for calibration, the others test; then the other way
 round, since one half is half a point more accurate than the other, and as much ECE is at stake.
 OUT/CLASSIFIER_{1,2}/{cal,ind,SHIFT}.npz: test images are shifted at all five severities in turn.
-OUT/shift_augmentation/CLASSIFIER_{1,2}.npz: calibration images at severity 4. Hours on two CPU
+OUT/shift_augmentation/CLASSIFIER_{1,2}.npz: calibration images at severity 4; with --mixed also
+OUT/shift_augmentation_mixed, at severities 1 to 5 in turn, for shift_augmentation. Hours on two CPU
 cores, three minutes on a GPU; files that are there already are not collected again.
 """
 
@@ -43,6 +44,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=5000, help="of each half")
     parser.add_argument("--shifted", type=int, default=2000, help="test images a shift")
     parser.add_argument("--augmented", type=int, default=1000, help="calibration images a shift")
+    parser.add_argument("--mixed", action="store_true", help="augmentation at all severities too")
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     module = load_cifar10(options.cifar10)
@@ -60,8 +62,9 @@ def main() -> None:
                 shifted = shift_at_all_severities(kind, images[rows])
                 write_predictions(folder / f"{kind}.npz", model, shifted, labels[rows])
             rows = cal[: options.augmented]
-            path = options.out / "shift_augmentation" / f"{folder.name}.npz"
-            write_augmentation(path, model, images[rows], labels[rows])
+            for place, severity in list_augmentations(options.mixed).items():
+                path = options.out / place / f"{folder.name}.npz"
+                write_augmentation(path, model, images[rows], labels[rows], severity)
 
 
 def shift_at_all_severities(kind: str, images: Tensor) -> Tensor:
@@ -73,16 +76,33 @@ def shift_at_all_severities(kind: str, images: Tensor) -> Tensor:
     return shifted
 
 
-def write_augmentation(path: Path, model: nn.Module, images: Tensor, labels: np.ndarray) -> None:
+def list_augmentations(with_mixed: bool) -> dict[str, int | None]:
+    """Folders of shift augmentation, with its severity; None for all of them in turn."""
+    mixed: dict[str, int | None] = {"shift_augmentation_mixed": None} if with_mixed else {}
+    return {"shift_augmentation": SEVERITY} | mixed
+
+
+def name_shift(kind: str, severity: int | None) -> str:
+    return f"{kind}:{'1-5' if severity is None else severity}"
+
+
+def write_augmentation(
+    path: Path, model: nn.Module, images: Tensor, labels: np.ndarray, severity: int | None
+) -> None:
     """Writes predictions for the images under every shift, marked with it."""
-    shifted = torch.cat([SHIFTS.find(kind)(images, SEVERITY, 0) for kind in SHIFTS])
+    shifted = [
+        shift_at_all_severities(kind, images)
+        if severity is None
+        else SHIFTS.find(kind)(images, severity, 0)
+        for kind in SHIFTS
+    ]
     write_predictions(
         path,
         model,
-        shifted,
+        torch.cat(shifted),
         np.tile(labels, len(SHIFTS)),
         shift=np.repeat(np.arange(1, len(SHIFTS) + 1), len(images)),
-        shift_names=tuple(f"{kind}:{SEVERITY}" for kind in SHIFTS),
+        shift_names=tuple(name_shift(kind, severity) for kind in SHIFTS),
         image=np.tile(np.arange(len(images)), len(SHIFTS)),  # the rows of cal.npz
     )
 

@@ -12,7 +12,7 @@ def find_miss(context: float, misses: Sequence[float], kind_contexts: Sequence[f
     """
     kinds = len(misses)
     missed = sum(miss**2 for miss in misses) / kinds * (1 + 1 / kinds)
-    reach = math.sqrt(sum(c**2 for c in kind_contexts) / kinds)
+    reach = max(math.sqrt(sum(c**2 for c in kind_contexts) / kinds), 1e-6)
     return math.sqrt(missed) * max(1.0, abs(context) / reach) ** 2
 
 

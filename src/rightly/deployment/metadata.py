@@ -94,8 +94,17 @@ def _is_context(value: Any) -> bool:
         and are_numbers(value.get("limits"), 2)
         and value["limits"][0] <= value["limits"][1]
         and are_numbers(value.get("misses"))
-        and are_numbers(value.get("kind_contexts", []))
-        and (value.get("quantile") is None or _is_number(value["quantile"]))
+        and (value.get("quantile") is None or _is_ranged(value))
+    )
+
+
+def _is_ranged(value: Any) -> bool:
+    """Whether a context tells the range of an expected accuracy."""
+    kinds = len(value["misses"])
+    return (
+        kinds > 1
+        and _is_number(value["quantile"])
+        and are_numbers(value.get("kind_contexts"), kinds)
     )
 
 
