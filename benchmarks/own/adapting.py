@@ -12,7 +12,8 @@ AUROC (points) there; under unseen shifts the excess of ECE over its noise floor
 temperature scaling's, with a 95 % interval by bootstrap over sets, and the mean distance between
 mean confidence and accuracy (points); ECE under extreme blur, as a share; over all sets the mean
 absolute error of expected accuracy (points) and how often its 90 % range held. Below: what the best
-offset and line would reach with labels, small batches, skewed classes, and streams that fool it.
+offset and line would reach with labels, small batches, skewed classes, streams that fool it, and
+what others expect of the accuracy: the literature, and MOVAL and NannyML's CBPE where installed.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 import rightly
+from benchmarks.own.accuracy_peers import measure_peers
 from benchmarks.own.evaluate_own import OWN
 from benchmarks.own.targets import BASE
 from rightly.evaluation.data_sets import load_data_set
@@ -87,6 +89,8 @@ def measure_classifier(
     }
     cal = to_device(load_data_set(folder / "cal.npz"), device)
     base = rightly.calibrator(BASE).fit(*cal)
+    for peer, error in measure_peers(base, cal, tests).items():
+        extras.setdefault(f"{peer}: MAE of expected accuracy", []).append(100 * error)
     fitted = {BASE: base, f"{OWN}, views": rightly.calibrator(OWN).fit(*cal)}
     path = options.predictions / "shift_augmentation" / f"{name}.npz"
     if path.exists():
