@@ -103,7 +103,7 @@ class Context(nn.Module):
         at = self.value if context is None else context
         # Not bounded as in residuals, where ties would change the ranking.
         s = torch.logit(confidence.double(), eps=torch.finfo(torch.float64).eps / 2)
-        level, slope, curve = self.weights
+        level, slope, curve = self.weights[0], self.weights[1], self.weights[2]
         adjusted = (s + (level + slope * s + curve * at.abs()) * at).sigmoid()
         return torch.where(at == 0, confidence.double(), adjusted)
 
