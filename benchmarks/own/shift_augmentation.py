@@ -65,7 +65,7 @@ def main() -> None:
     head = (
         "set | severities | images | passes | ECE id | Brier | AUROC | excess | gap | blur | held"
     )
-    print(f"| {head} | held |\n|{'---|' * 11}", flush=True)
+    print(f"| {head} |\n|{'---|' * 11}", flush=True)
     rows: dict[str, list[Mapping[str, tuple[Measured, ...]]]] = {}
     for name in names:
         for setting, values in measure_sets(name, options):

@@ -80,7 +80,7 @@ def _is_sets(value: Any) -> bool:
         and is_count(value.get("samples"), 1)
         and is_count(value.get("marginal_classes"))
         and _is_number(value.get("mean_size"))
-        and (interval is None or _is_range(interval) and all(map(is_share, interval)))
+        and (interval is None or are_numbers(interval, 2) and all(map(is_share, interval)))
     )
 
 
