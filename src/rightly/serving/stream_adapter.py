@@ -16,10 +16,10 @@ import numpy as np
 
 from rightly.atomic_write import check_target, write_atomically
 from rightly.decisions.context_window import Block, ContextWindow, shrink_context
-from rightly.decisions.expected_range import find_miss, find_range
 from rightly.deployment.outputs import Outputs
 from rightly.deployment.runtime import ExportedModel
 from rightly.predictions.bounded_json import encode_json, is_count
+from rightly.predictions.expected_range import find_miss, find_range
 from rightly.serving.drift_watch import DriftWatch
 
 SAVE_EVERY_S = 1.0  # a worker that is killed loses what it saw since

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from rightly.calibrators.adaptation.drift_reference import DriftReference
 from rightly.calibrators.evidence import MAX_LOG_ODDS
 from rightly.calibrators.stored_tensors import Stored
-from rightly.decisions.expected_range import find_miss, find_range
+from rightly.predictions.expected_range import find_miss, find_range
 from rightly.tensor_shapes import Labels, PerSample
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rightly.decisions.expected_range import find_miss, find_range
+from rightly.predictions.expected_range import find_miss, find_range
 
 
 def test_misses_grow_with_the_square_beyond_what_was_learned_from():
