@@ -16,9 +16,9 @@ FEWEST = 30  # rows
 EQUAL = 0.99  # share of rows that must be alike for views or shifts to be copies
 SAME_SETS = 0.5  # share of the rows of one test set that are in another
 ORDERS = 20  # random orders that views are compared with
-UNRELATED = 4.0  # standard errors above random orders; of views of their images hundreds
+UNRELATED = 4.0  # standard deviations above random orders
 ANOTHER_ORDER = 6.0  # standard errors by which another order must be better
-UNSHIFTED_CHANGE = 0.003  # mean change of confidence; the mildest blur changes it by 0.02
+UNSHIFTED_CHANGE = 0.003  # mean change of confidence, that rounding may leave
 
 
 def find_leaks(name: str, known: CalibrationData, predictions: Predictions) -> Iterator[Finding]:
