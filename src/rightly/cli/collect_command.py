@@ -77,7 +77,7 @@ def run(
         str | None,
         typer.Option(
             help="Names joined by commas; see --list.",
-            show_default="the paper's: rotation,grayscale,color_jitter",
+            show_default="hflip,translation,zoom",
         ),
     ] = None,
     shifts: Annotated[

@@ -13,7 +13,8 @@ from rightly.registry import did_you_mean
 from rightly.transforms.shifts import SHIFTS
 from rightly.transforms.views import VIEWS
 
-DEFAULT_VIEWS = ("rotation", "grayscale", "color_jitter")  # the paper's
+# As many passes as the paper's three; they gain far more (python -m benchmarks.own.view_sets).
+DEFAULT_VIEWS = ("hflip", "translation", "zoom")
 SHARD = 1024  # images; killed runs lose at most this much work
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
