@@ -139,7 +139,7 @@ def test_no_command_replaces_its_input(files, capsys, command):
 
 
 def test_the_library_does_not_replace_its_input_either(files):
-    from rightly.batch_inference import apply
+    from rightly.deployment.batch_inference import apply
     from rightly.deployment.export import export_model
 
     os.link("cal.npz", "cal.csv")

@@ -1,4 +1,4 @@
-"""`rightly apply`, run as a user would. Folders are in tests/test_batch_inference.py."""
+"""`rightly apply`, run as a user would. Folders are in tests/deployment/test_batch_inference.py."""
 
 import csv
 

@@ -10,13 +10,13 @@ import torch
 from PIL import Image
 
 from rightly import collection
-from rightly.batch_inference import ScoringJob, apply
 from rightly.calibrators import calibrator
 from rightly.classifiers import Preprocessing, open_model
 from rightly.collection import CollectionLog, Plan
 from rightly.collection.distributed import CollectJob, ShardJob, collect_with, run_shards
 from rightly.collection.ray_cluster import Cluster
 from rightly.datasets import open_images
+from rightly.deployment.batch_inference import ScoringJob, apply
 from rightly.predictions import load
 from rightly.predictions.store import Store
 from tests.collection import fake_ray

@@ -13,8 +13,8 @@ import pyarrow.parquet
 import pytest
 
 import rightly
-from rightly.batch_inference import apply
 from rightly.collection import collect
+from rightly.deployment.batch_inference import apply
 from rightly.predictions.folder_lock import LOCK
 from rightly.predictions.parquet import SKIPPED
 from tests.collection.tiny_model import SMALL, Tiny, class_folders

@@ -9,9 +9,9 @@ import torch
 from PIL import Image
 
 import rightly
-from rightly.batch_inference import apply
 from rightly.cli import main
 from rightly.deployment import make_card
+from rightly.deployment.batch_inference import apply
 from rightly.predictions.row_hashes import SAMPLE, RowHashes
 from tests.conftest import make
 

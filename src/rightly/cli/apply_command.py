@@ -24,7 +24,7 @@ def run(
     any_classifier: AnyClassifier = False,
 ) -> None:
     """Write a confidence for every prediction."""
-    from rightly.batch_inference import apply
+    from rightly.deployment.batch_inference import apply
 
     cluster = make_cluster(engine, ray_address, ray_workers)
     if cluster and not test.is_dir():

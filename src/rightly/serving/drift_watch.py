@@ -62,11 +62,14 @@ class DriftWatch:
             self._end_block(self._test)
 
     @property
+    def alarm(self) -> str | None:
+        """The names of the alarms so far."""
+        return " and ".join(name for name in NAMES if self.alarms[name]) or None
+
+    @property
     def status(self) -> str:
         """The names of the alarms so far, "no alarm", or "starting" before there are limits."""
-        if self._test is None:
-            return "starting"
-        return " and ".join(name for name in NAMES if self.alarms[name]) or "no alarm"
+        return "starting" if self._test is None else self.alarm or "no alarm"
 
     @property
     def levels(self) -> dict[str, float]:

@@ -126,7 +126,9 @@ class Service:
             make_prediction(row, upload.name, self.model, self.adapter is not None)
             for row, upload in zip(rows, uploads, strict=True)
         ]
-        model = summarise_model(self.model, self.adapter is not None)
+        drift = None if self.adapter is None else self.adapter.drift
+        alarm = None if drift is None else drift.alarm
+        model = summarise_model(self.model, self.adapter is not None, alarm)
         return Answer(predictions=predictions, model=model)
 
 

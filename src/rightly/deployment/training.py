@@ -155,7 +155,7 @@ def _split_pair(batch: Any) -> tuple[Any, Any]:
     if not isinstance(batch, Sequence) or len(batch) != 2:
         raise TypeError(
             f"loader must yield pairs (inputs, labels), got {type(batch).__name__}: wrap it in one "
-            "that does, or call rightly.training.calibrate_module"
+            "that does, or call rightly.deployment.training.calibrate_module"
         )
     return batch[0], batch[1]
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from rightly.metrics import METRICS
-from rightly.torchmetrics import CalibrationMetric
+from rightly.metrics.torchmetrics import CalibrationMetric
 
 
 def batches(n=90, c=4):

@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import rightly
-from rightly import training
+from rightly.deployment import training
 from tests.test_doc_code import DOCS, read_blocks
 
 

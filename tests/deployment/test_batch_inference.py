@@ -9,8 +9,8 @@ import pytest
 
 import rightly
 from rightly import Predictions
-from rightly.batch_inference import ScoringJob, apply
 from rightly.collection.ray_cluster import Cluster
+from rightly.deployment.batch_inference import ScoringJob, apply
 from rightly.predictions.parquet import read_image_names
 from rightly.predictions.store import Block, Store
 from tests.conftest import make
