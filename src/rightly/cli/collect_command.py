@@ -226,7 +226,9 @@ def _make_rate(before: int) -> Any:
             if done <= 0 or not seconds:
                 return Text("")
             left = timedelta(seconds=round((task.remaining or 0) * seconds / done))
-            return Text(f"{done / seconds:.3g} images/s, {left} left", style="progress.data.speed")
+            rate = done / seconds
+            shown = f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
+            return Text(f"{shown} images/s, {left} left", style="progress.data.speed")
 
     return Rate()
 
