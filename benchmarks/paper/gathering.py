@@ -13,6 +13,13 @@ from rightly.datasets import ImageDataset, open_images
 from rightly.evaluation.data_sets import split_by_shift
 
 Labelled = tuple[rightly.Predictions, Tensor]
+# What the paper compares with and what came of it; scaling and binning of all classes can be asked
+# for by name.
+METHODS = tuple(
+    name
+    for name, method in rightly.CALIBRATORS.items()
+    if method.group not in ("scaling", "binning", "binary")
+)
 Notify = Callable[[str], object]
 # A title and a total go in, what counts up comes out.
 BeginProgress = Callable[[str, int], Callable[[int], object]]

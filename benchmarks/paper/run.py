@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 import rightly
 from benchmarks.long_table import Entry, append_entries, parse_names, read_entries, unique
-from benchmarks.paper.gathering import MissingError, Places, Trial, gather_trials
+from benchmarks.paper.gathering import METHODS, MissingError, Places, Trial, gather_trials
 from benchmarks.paper.setups import SETUPS, Setup
 from rightly.calibrators import CALIBRATORS
 from rightly.evaluation.measurement import fit_method, measure
@@ -163,7 +163,7 @@ def add_arguments(parser: argparse.ArgumentParser, data_required: bool = True) -
         metavar="FOLDER",
         help="where collected predictions go (default: `predictions` beside the output)",
     )
-    parser.add_argument("--methods", help="names joined by commas (default: all)")
+    parser.add_argument("--methods", help="names joined by commas (default: those of the paper)")
     parser.add_argument("--classifiers", help="names joined by commas (default: all)")
     parser.add_argument("--seeds", type=int, default=1, help="how often to fit what is random")
 
@@ -181,7 +181,7 @@ def read_selection(options: argparse.Namespace, setup: Setup) -> tuple[list[str]
         raise ValueError(f"--seeds must be at least 1, got {options.seeds}")
     classifiers = [classifier.name for classifier in setup.classifiers]
     return (
-        parse_names(options.methods, list(rightly.CALIBRATORS), "--methods"),
+        parse_names(options.methods or ",".join(METHODS), list(rightly.CALIBRATORS), "--methods"),
         parse_names(options.classifiers, classifiers, "--classifiers"),
         options.seeds,
     )

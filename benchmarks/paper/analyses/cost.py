@@ -12,6 +12,7 @@ from typing import Any
 import rightly
 from benchmarks.paper.analyses.analysis import Analysis, Context, Row, Table, fit_method
 from benchmarks.paper.analyses.drawing import draw_bars
+from benchmarks.paper.gathering import METHODS
 
 TURNS = 3
 
@@ -22,7 +23,7 @@ def compute(context: Context) -> list[Table]:
     test, _ = next(iter(trial.tests.values()))
     pass_over = time_best(lambda: predictions.logits.softmax(-1).max(-1))
     rows: list[Row] = []
-    for method in rightly.CALIBRATORS:
+    for method in METHODS:
         context.advance(f"{name}: {method}")
         needs = rightly.CALIBRATORS[method].needs
         if any(getattr(predictions, need) is None for need in needs):

@@ -5,22 +5,22 @@ from typing import Any
 
 import numpy as np
 
-import rightly
 from benchmarks.long_table import rank_methods
 from benchmarks.paper.analyses.analysis import Analysis, Context, Row, Table
 from benchmarks.paper.analyses.drawing import draw_bars
 from benchmarks.paper.analyses.table_values import complete_entries, nest_values
+from benchmarks.paper.gathering import METHODS
 
 METRICS = ("ece", "brier", "ks", "auroc")
 
 
 def compute(context: Context) -> list[Table]:
-    entries = complete_entries(context, tuple(rightly.CALIBRATORS), METRICS)
+    entries = complete_entries(context, METHODS, METRICS)
     values = nest_values(entries)
     ranks = {one.calibrator: one.rank for one in rank_methods(entries)}
     rows: list[Row] = []
     # Methods whose inputs this setup lacks have no values, and take no part.
-    for method in (method for method in rightly.CALIBRATORS if method in ranks):
+    for method in (method for method in METHODS if method in ranks):
         row: Row = {"method": method}
         for on in ("in distribution", "shifted"):
             for metric in METRICS:
