@@ -317,10 +317,11 @@ def _without_class(data, missing):
     return predictions[labels != missing], labels[labels != missing]
 
 
-def test_raw_arrays_are_refused_with_the_remedy(sample):
+@pytest.mark.parametrize("name", ["temperature_scaling"])
+def test_raw_arrays_are_refused_with_the_remedy(sample, name):
     with pytest.raises(TypeError, match="wrap logits as"):
-        rightly.calibrator("temperature_scaling").fit.__wrapped__(
-            rightly.calibrator("temperature_scaling"), sample[0].logits, sample[1]
+        rightly.calibrator(name).fit.__wrapped__(
+            rightly.calibrator(name), sample[0].logits, sample[1]
         )
 
 

@@ -107,7 +107,7 @@ def test_arguments_at_the_start_of_a_message_become_options(message, expected):
             "there is no predictions file nowhere.npz",
         ),
         (
-            ["fit", "{cal}", "--method", "platt", "--out", "a.safetensors"],
+            ["fit", "{cal}", "--method", "plat", "--out", "a.safetensors"],
             "--method must be one of",
         ),
         (

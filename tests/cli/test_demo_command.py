@@ -49,7 +49,8 @@ def test_methods_and_the_place_of_the_report_can_be_chosen(capsys, tmp_path):
 @pytest.mark.slow
 def test_all_of_them_can_be_asked_for(capsys, tmp_path):
     assert main(["demo", "--methods", "all", "--out", str(tmp_path / "r.html")]) == 0
-    assert_table(capsys.readouterr().out, rightly.CALIBRATORS)
+    listed = [name for name, one in rightly.CALIBRATORS.items() if one.fits_classes is None]
+    assert_table(capsys.readouterr().out, listed)
 
 
 def test_without_jinja2_the_table_is_printed_all_the_same(capsys, tmp_path, monkeypatch):

@@ -26,7 +26,7 @@ class FunctionalDropout(nn.Module):
         self.layers = network()
 
     def forward(self, images):
-        return functional.dropout(self.layers(images), 0.1)
+        return functional.dropout(self.layers(images), 0.5)
 
 
 class AlwaysTraining(nn.Module):

@@ -27,7 +27,7 @@ def run(
         Path, typer.Option(metavar="FILE", help="Where to write the report (.html).")
     ] = Path("rightly-demo-report.html"),
 ) -> None:
-    """Compare calibrators on data in the package; write a report and a picture of a stream."""
+    """Compare calibrators on packaged data and write a report."""
     from rightly.demo_data import CALIBRATION, TESTS
     from rightly.reporting import compare, report
     from rightly.reporting.terminal import render_comparison, show

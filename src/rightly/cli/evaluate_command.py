@@ -50,7 +50,7 @@ def run(
         ),
     ] = None,
 ) -> int:
-    """Measure every metric before and after calibration, and what the threshold accepts."""
+    """Measure every metric before and after calibration."""
     from rightly.evaluation.requirements import Requirement, find_missed
     from rightly.reporting import evaluate
     from rightly.reporting.terminal import render_evaluation, show

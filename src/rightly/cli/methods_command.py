@@ -6,7 +6,7 @@ EXAMPLE = "rightly methods"
 
 
 def run() -> None:
-    """List the calibration methods by group: needs, whether the class is kept, cost, parameters."""
+    """List the calibration methods by group, with needs and cost."""
     from rightly.calibrators import CALIBRATORS
     from rightly.reporting.method_list import render_methods
     from rightly.reporting.terminal import show

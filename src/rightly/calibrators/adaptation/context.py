@@ -100,12 +100,20 @@ class Context(nn.Module):
 
     def adjust(self, confidence: PerSample, context: Tensor | None = None) -> PerSample:
         """Confidence at a context, by default its own; at 0 what came, bit for bit."""
-        at = self.value if context is None else context
+        at, confidence = self.value if context is None else context, confidence.double()
+        if torch.compiler.is_exporting() or confidence.requires_grad:
+            return torch.where(at == 0, confidence, self._adjust(confidence, at))
+        # Equal confidences stay equal, and none changes places with another by a last digit: the
+        # same function rounds otherwise at the end of a processor's vectors.
+        values, place = confidence.unique(return_inverse=True)
+        adjusted = self._adjust(values, at).cummax(0).values[place]
+        return torch.where(at == 0, confidence, adjusted)
+
+    def _adjust(self, confidence: PerSample, at: Tensor) -> PerSample:
         # Not bounded as in residuals, where ties would change the ranking.
-        s = torch.logit(confidence.double(), eps=torch.finfo(torch.float64).eps / 2)
+        s = torch.logit(confidence, eps=torch.finfo(torch.float64).eps / 2)
         level, slope, curve = self.weights[0], self.weights[1], self.weights[2]
-        adjusted = (s + (level + slope * s + curve * at.abs()) * at).sigmoid()
-        return torch.where(at == 0, confidence.double(), adjusted)
+        return (s + (level + slope * s + curve * at.abs()) * at).sigmoid()
 
     def expected_accuracy(
         self, confidence: PerSample, batch: BatchContext, level: float
