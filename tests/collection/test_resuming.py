@@ -257,6 +257,7 @@ def test_after_ctrl_c_every_batch_is_kept_and_after_a_kill_all_but_seconds(tmp_p
     class_folders(tmp_path / "images", 600)  # one shard
     command = [sys.executable, "-m", "rightly", "collect", "--model", "py:slower:model"]
     command += ["--images", "images", "--views", "", "-b", "8", "--quiet", "--out", "preds"]
+    command.append("--allow-random")  # without the passes that look for training mode
 
     def run(until=None):
         process = subprocess.Popen(
