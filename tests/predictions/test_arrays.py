@@ -159,3 +159,10 @@ def test_nothing_is_ever_unpickled(tmp_path, capsys):
     for suffix in (".npy", ".pt", ".csv"):
         with pytest.raises(FileNotFoundError, match=f"there is no predictions file .*no{suffix}"):
             rightly.load(tmp_path / f"no{suffix}")
+
+
+def test_whatever_torch_makes_of_a_damaged_file_names_it(tmp_path):
+    path = tmp_path / "cal.pt"
+    torch.save({"logits": torch.zeros(2, 2), "labels": [[0], [1, 2]]}, path)
+    with pytest.raises(ValueError, match=r"cal\.pt cannot be read as tensors"):
+        rightly.load(path)

@@ -4,7 +4,6 @@ Such files do not say whether they hold logits or probabilities: the caller does
 """
 
 import csv
-import pickle
 import warnings
 from pathlib import Path
 from typing import Any
@@ -56,7 +55,11 @@ def read_array(path: Path) -> Any:
             warnings.simplefilter("ignore")  # about pickle protocols
             # Only tensors and plain containers: a file that could run code is refused.
             stored = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError) as error:
+            if isinstance(stored, dict):
+                stored = _take_arrays(stored)
+    except (FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # torch lets out whatever its readers make of a damaged file
         reason = str(error).partition("\n")[0][:120]
         raise ValueError(
             f"{path} cannot be read as tensors, and nothing else is ever loaded: {reason}"
@@ -64,15 +67,21 @@ def read_array(path: Path) -> Any:
     if isinstance(stored, torch.Tensor):
         return stored
     if isinstance(stored, dict) and all(isinstance(name, str) for name in stored):
-        return {
-            name: value.float().numpy() if value.dtype == torch.bfloat16 else value.numpy()
-            for name, value in stored.items()
-            if isinstance(value, torch.Tensor)
-        } | {name: np.array(value) for name, value in stored.items() if isinstance(value, list)}
+        return stored
     raise ValueError(
         f"{path} must hold a tensor, or tensors by the names that .npz files have, got "
         f"{type(stored).__name__}: write torch.save({{'logits': logits, 'labels': labels}}, path)"
     )
+
+
+def _take_arrays(stored: dict[Any, Any]) -> dict[Any, Any]:
+    """Tensors and lists as arrays; anything else is left out."""
+    tensors = {name: value for name, value in stored.items() if isinstance(value, torch.Tensor)}
+    lists = {name: np.array(one) for name, one in stored.items() if isinstance(one, list)}
+    return {
+        name: value.float().numpy() if value.dtype == torch.bfloat16 else value.numpy()
+        for name, value in tensors.items()
+    } | lists
 
 
 def _read_table(path: Path, probabilities: bool) -> tuple[Predictions, Labels | None]:
