@@ -74,6 +74,7 @@ def check_outputs(outputs: Outputs, rows: int, metadata: Mapping[str, Any], sour
         ("confidence", 0, 1, TOLERANCE),
         ("raw_confidence", 0, 1, TOLERANCE),
         ("probabilities", 0, 1, TOLERANCE),
+        ("temperature", 0, math.inf, 0.0),
         ("unadapted_confidence", 0, 1, TOLERANCE),
         ("context_score", -LARGEST_SCORE, LARGEST_SCORE, 0.0),
     ):

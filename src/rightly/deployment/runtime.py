@@ -97,20 +97,20 @@ class OnnxModel(ExportedModel):
             raise ValueError(f"{source} is not a whole ONNX file: {error}") from error
         try:
             text = self.session.get_modelmeta().custom_metadata_map.get(ONNX_KEY)
+            inputs, outputs = (
+                {
+                    tensor.name: (ONNX_KINDS.get(tensor.type, tensor.type), tensor.shape)
+                    for tensor in tensors
+                }
+                for tensors in (
+                    [*self.session.get_inputs(), *self.session.get_overridable_initializers()],
+                    self.session.get_outputs(),
+                )
+            )
         except UnicodeDecodeError as error:
             raise ValueError(f"{source} has damaged metadata: {error}") from error
         super().__init__(parse_metadata(text, source))
         self.source = source
-        inputs, outputs = (
-            {
-                tensor.name: (ONNX_KINDS.get(tensor.type, tensor.type), tensor.shape)
-                for tensor in tensors
-            }
-            for tensors in (
-                [*self.session.get_inputs(), *self.session.get_overridable_initializers()],
-                self.session.get_outputs(),
-            )
-        )
         check_graph(inputs, outputs, self.metadata, source)
         self._names = [name for name in OUTPUT_NAMES if name in outputs]
 

@@ -55,7 +55,13 @@ def unpack(name: str, tensors: Mapping[str, Tensor]) -> list[Layer]:
     layers: list[Layer] = []
     while f"{name}_weight_{len(layers)}" in tensors:
         i = len(layers)
-        layers.append((tensors[f"{name}_weight_{i}"], tensors[f"{name}_bias_{i}"]))
+        weight, bias = tensors[f"{name}_weight_{i}"], tensors[f"{name}_bias_{i}"]
+        if weight.ndim != 2 or bias.shape != weight.shape[1:]:
+            raise ValueError(
+                f"{name}_weight_{i} and {name}_bias_{i} must be (inputs, outputs) and (outputs,), "
+                f"got {tuple(weight.shape)} and {tuple(bias.shape)}"
+            )
+        layers.append((weight, bias))
     return layers
 
 
