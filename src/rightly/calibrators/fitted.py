@@ -227,7 +227,7 @@ def load_calibrator(path: str | os.PathLike[str]) -> FittedCalibrator:
             sets = ConformalSets.from_saved(header["sets"], held_out, header["class_count"])
     except KeyError as error:
         raise ValueError(f"{path} has a damaged header: {error} is missing") from error
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError, IndexError) as error:  # the last two: torch's
         raise ValueError(
             f"{path} holds no calibrator that can be used: {error}; fit it again"
         ) from error
