@@ -2,6 +2,7 @@
 
 from benchmarks.paper.analyses import (
     cost,
+    loss_bounds,
     loss_surface,
     losses,
     lowered_confidence,
@@ -20,6 +21,7 @@ ANALYSES: dict[str, Analysis] = {
     "views": views.ANALYSIS,
     "top_k": top_k.ANALYSIS,
     "loss_surface": loss_surface.ANALYSIS,
+    "loss_bounds": loss_bounds.ANALYSIS,
     "cost": cost.ANALYSIS,
     "losses": losses.ANALYSIS,
     "lowered_confidence": lowered_confidence.ANALYSIS,
