@@ -38,6 +38,22 @@ def test_a_card_holds_what_was_measured_on_each_test_set():
     assert share + f"{float(correct[accepted].double().mean()):.2%} of them right" in card
 
 
+def test_a_card_tells_what_sets_promise_and_what_they_kept():
+    collected, labels = predictions()
+    calibrator = rightly.fit("temperature_scaling", collected, labels, coverage=0.8)
+    tests = {"mine": (collected[1::2], labels[1::2])}
+    low, high = calibrator.sets.coverage_interval()
+    (quality,) = rightly.evaluate(calibrator, tests, allow_overlap=True).set_quality.values()
+    card = make_card(calibrator, tests)
+    assert "(lac) hold the true class of 80 % of images like the 200 held out: given these" in card
+    assert f"of {100 * low:.1f} % to {100 * high:.1f} %" in card
+    assert "this holds for data like the calibration data" in card
+    assert f"On mine, sets hold the true class of {100 * quality.coverage:.1f} % (95 %" in card
+    adapted = make_card(calibrator.adapt(collected), tests)
+    assert "No coverage is claimed; not covered: adapted to other data" in adapted
+    assert "On mine, sets have" in adapted and "hold the true class" not in adapted
+
+
 def test_each_shift_is_measured_by_itself_and_views_are_chosen():
     collected, labels = predictions()
     both = rightly.Predictions(

@@ -7,7 +7,7 @@ import torch
 
 import rightly
 from rightly.decisions import exact_interval
-from rightly.reporting.set_notes import describe_promise
+from rightly.decisions.promises import describe_set_promise
 from tests.conftest import make
 
 
@@ -52,7 +52,7 @@ def test_classes_that_take_the_threshold_of_all_are_counted(fitted):
     predictions, labels = make(n=600, seed=1)
     kept = labels != 3
     by_class = fitted.hold_out(predictions[kept], labels[kept], class_conditional=True)
-    text = describe_promise(by_class.sets)
+    text = describe_set_promise(by_class.sets.describe(), 10)
     assert "in each of 9 classes (1 more had too few images and take the threshold of all)" in text
 
 

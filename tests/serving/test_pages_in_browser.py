@@ -10,8 +10,8 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.browser import chromium, console_errors
 from tests.deployment.tiny_onnx import write_adaptable
-from tests.serving.clients import serve_file
-from tests.serving.fake_model import make_file, serving_process
+from tests.serving.clients import run_server, serve_file
+from tests.serving.fake_model import BrightestChannel, make_file, serving_process
 
 CLEAR, UNCLEAR = (250, 20, 20), (130, 120, 110)
 
@@ -86,6 +86,38 @@ def test_a_chosen_image_gets_its_class_two_confidences_the_views_and_a_verdict(s
             browser, "agreement"
         )
         assert console_errors(browser) == []
+
+
+class WithSets(BrightestChannel):
+    """Sets hold the classes with a probability above one half."""
+
+    def __init__(self):
+        super().__init__()
+        self.metadata["sets"] = {
+            **{"coverage": 0.9, "score": "lac", "class_conditional": False, "samples": 1000},
+            **{"coverage_interval": [0.88, 0.92], "marginal_classes": 0, "mean_size": 1.2},
+        }
+
+    def run(self, images):
+        outputs = super().run(images)
+        return outputs | {"in_set": outputs["probabilities"] > 0.5}
+
+
+def test_the_prediction_set_is_shown_with_its_promise(server, files):
+    with run_server(WithSets()) as (host, port), chromium() as browser:
+        browser.get(f"http://{host}:{port}")
+        choose(browser, files / "clear.png")
+        rows = [row.text for row in browser.find_elements(By.CSS_SELECTOR, "#set tr")]
+        assert rows == ["red 94.8%"]
+        told = text(browser, "set-told")
+        assert "(lac) hold the true class of 90 % of images like the 1,000 held out" in told
+        assert "holds for data like the calibration data, which the server cannot know" in told
+        choose(browser, files / "unclear.jpg")
+        wait_for(browser, lambda: text(browser, "set-told").startswith("It is empty"))
+        assert not seen(browser, "set-table") and console_errors(browser) == []
+        browser.get(server)
+        choose(browser, files / "clear.png")
+        assert not seen(browser, "set-card")
 
 
 def test_without_a_threshold_the_number_is_put_into_words(files):

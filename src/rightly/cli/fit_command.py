@@ -167,13 +167,13 @@ def _describe_use(fitted: "FittedCalibrator") -> None:
     """Says what the views cost, and what the calibrator accepts; the promise comes last."""
     from rightly.decisions import Decision
     from rightly.decisions.decision import HOLDS_FOR
-    from rightly.reporting.set_notes import describe_promise
+    from rightly.decisions.promises import describe_set_promise
 
     if fitted.record["passes"] > 1:
         passes = f"{fitted.record['passes']:.2f} forward passes per image"
         print_line(f"{passes}, over the views {', '.join(fitted.view_names)}")
     if fitted.sets is not None:
-        print_line(describe_promise(fitted.sets))
+        print_line(f"{describe_set_promise(fitted.sets.describe(), fitted.sets.class_count)}.")
         print_line(f"sets of these images have {fitted.sets.mean_size:.2f} classes on average")
     decision = Decision.read(fitted.record, fitted.threshold)
     if decision is None:

@@ -102,24 +102,6 @@ class Decision:
         return f"{answered}, {wrong}, {format_share(self.assurance)} sure"
 
 
-def describe_promise(
-    metadata: Mapping[str, Any], *, adapts: bool = False, alarm: str | None = None
-) -> str | None:
-    """What a served model promises of the images that it is shown now; None where nothing was.
-
-    Nothing while it adapts or drift is alarmed. Without an alarm it does not say that all is well:
-    that the images are like the calibration data is for the user to know.
-    """
-    decision = Decision.of_metadata(metadata)
-    if decision is None or decision.kind != "guaranteed":
-        return None
-    if decision.is_adapted or adapts:
-        return NOT_COVERED
-    if alarm is not None:
-        return f"not covered: drift is alarmed ({alarm})"
-    return f"{decision.describe()}; {HOLDS_FOR}, which the server cannot know"
-
-
 def format_share(share: float) -> str:
     """A share in per cent, as short as it is exact: 2 %, 0.5 %."""
     return f"{100 * share:.4g} %"

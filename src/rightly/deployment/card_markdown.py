@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rightly.decisions.decision import HOLDS_FOR, Decision
+from rightly.decisions.promises import describe_set_promise, find_lapse
 from rightly.reporting.formatting import format_number, format_title
 from rightly.reporting.markup import escape_markdown, to_line
 
@@ -24,6 +25,7 @@ class CardRow:
     before: Mapping[str, float | None]
     after: Mapping[str, float | None]
     decision: str = ""  # what the threshold accepts and what was promised, where there is one
+    sets: str = ""  # coverage and size of prediction sets, where there are any
 
 
 def render_card(metadata: Mapping[str, Any], rows: Sequence[CardRow] = ()) -> str:
@@ -44,13 +46,14 @@ def render_card(metadata: Mapping[str, Any], rows: Sequence[CardRow] = ()) -> st
 
 
 def render_block(metadata: Mapping[str, Any], rows: Sequence[CardRow] = ()) -> str:
-    """The Markdown block: calibration, range, threshold, cost, metadata."""
+    """The Markdown block: calibration, range, threshold, sets, cost, metadata."""
     parts = [
         "## Confidence calibration",
         _render_opening(metadata),
         _render_table([*_read_calibration(metadata), *rows]),
         _render_range(rows),
         _render_decision(metadata, rows),
+        _render_sets(metadata, rows),
         _render_cost(metadata),
         _render_metadata(metadata),
     ]
@@ -133,6 +136,24 @@ def _render_decision(metadata: Mapping[str, Any], rows: Sequence[CardRow]) -> st
     for row in rows:
         text += f" On {escape_markdown(row.name)}: {row.decision}" if row.decision else ""
     return text
+
+
+def _render_sets(metadata: Mapping[str, Any], rows: Sequence[CardRow]) -> str:
+    sets = metadata.get("sets")
+    if sets is None:
+        return ""
+    lapse = find_lapse(metadata)
+    if lapse is None:
+        text = f"{describe_set_promise(sets, metadata['class_count'])}; this {HOLDS_FOR}."
+    else:
+        text = f"No coverage is claimed; {lapse}."
+    text += (
+        f" On the {sets['samples']:,} images held out when it was fitted, sets have "
+        f"{sets['mean_size']:.2f} classes on average."
+    )
+    for row in rows:
+        text += f" On {escape_markdown(row.name)}, {row.sets}." if row.sets else ""
+    return f"**Prediction sets.** {text}"
 
 
 def _render_cost(metadata: Mapping[str, Any]) -> str:

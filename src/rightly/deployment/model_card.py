@@ -15,8 +15,10 @@ from rightly.evaluation.data_sets import DataSet, load_test_sets
 from rightly.evaluation.decision_outcomes import apply_decision
 from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import TABLE_METRICS, measure
+from rightly.evaluation.set_quality import measure_sets
 from rightly.predictions import Predictions, check_labels
 from rightly.predictions.bounded_json import replace_nan
+from rightly.reporting.set_notes import describe_quality
 from rightly.shapes import AnyArray
 
 AnyPath = str | os.PathLike[str]
@@ -86,6 +88,7 @@ def measure_row(
     correct = (fitted.classes(predictions) == truth).cpu().numpy()
     decision = Decision.read(fitted.record, fitted.threshold)
     outcome = apply_decision(decision, fitted, predictions, truth)
+    sets = measure_sets(fitted, fitted, predictions, truth)
     return CardRow(
         name,
         len(predictions),
@@ -93,6 +96,7 @@ def measure_row(
         _measure(None, predictions, labels),
         _measure(fitted, predictions, labels),
         "" if outcome is None else " ".join(outcome.describe()),
+        "" if sets is None else describe_quality(sets),
     )
 
 

@@ -3,27 +3,12 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from rightly.decisions.promises import describe_set_promise
 from rightly.reporting.formatting import format_percent
 
 if TYPE_CHECKING:
-    from rightly.calibrators import ConformalSets, FittedCalibrator
+    from rightly.calibrators import FittedCalibrator
     from rightly.evaluation.set_quality import SetQuality
-
-
-def describe_promise(sets: "ConformalSets") -> str:
-    """What the sets promise, and for which images."""
-    text = (
-        f"Prediction sets ({sets.score}) hold the true class of {_percent(sets.coverage)} of "
-        f"images like the {sets.samples:,} held out"
-    )
-    interval = sets.coverage_interval()
-    if interval is not None:
-        low, high = map(_percent, interval)
-        return f"{text}: given these, of {low} to {high} with probability 0.95."
-    text += f", in each of {sets.class_count - sets.marginal} classes"
-    if sets.marginal:
-        text += f" ({sets.marginal} more had too few images and take the threshold of all)"
-    return f"{text}."
 
 
 def describe_sets(fitted: "FittedCalibrator", quality: "Mapping[str, SetQuality]") -> list[str]:
@@ -37,21 +22,25 @@ def describe_sets(fitted: "FittedCalibrator", quality: "Mapping[str, SetQuality]
             "claimed."
         )
     else:
-        notes.append(describe_promise(fitted.sets))
-    for name, one in quality.items():
-        text = f"On {name}, sets "
-        if one.coverage is not None:
-            assert one.coverage_low is not None and one.coverage_high is not None
-            text += (
-                f"hold the true class of {_percent(one.coverage)} (95 % interval "
-                f"{_percent(one.coverage_low)} to {_percent(one.coverage_high)}) and "
-            )
-        text += (
-            f"have {one.mean_size:.2f} classes on average; {_percent(one.single)} have one class, "
-            f"{_percent(one.empty)} none."
-        )
-        notes.append(text)
+        promise = describe_set_promise(fitted.sets.describe(), fitted.sets.class_count)
+        notes.append(f"{promise}.")
+    notes += [f"On {name}, {describe_quality(one)}." for name, one in quality.items()]
     return notes
+
+
+def describe_quality(one: "SetQuality") -> str:
+    """Coverage, where one is claimed, and size on one test set."""
+    text = "sets "
+    if one.coverage is not None:
+        assert one.coverage_low is not None and one.coverage_high is not None
+        text += (
+            f"hold the true class of {_percent(one.coverage)} (95 % interval "
+            f"{_percent(one.coverage_low)} to {_percent(one.coverage_high)}) and "
+        )
+    return text + (
+        f"have {one.mean_size:.2f} classes on average; {_percent(one.single)} have one class, "
+        f"{_percent(one.empty)} none"
+    )
 
 
 def _percent(share: float) -> str:

@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 
 from rightly import __version__
 from rightly.deployment.runtime import ExportedModel
+from rightly.serving.answers import encode_card
 from rightly.serving.limits import Limits, RefusedRequest
 from rightly.serving.openapi_examples import ANSWER, CURL, FORM
 from rightly.serving.pages import Page, make_docs_page, make_front_page
@@ -28,7 +29,6 @@ from rightly.serving.schemas import (
     ErrorDetail,
     Health,
     StreamContext,
-    encode_card,
 )
 from rightly.serving.security_headers import SecurityHeadersMiddleware
 from rightly.serving.service import ClientGone, Service

@@ -12,12 +12,13 @@ from PIL import Image
 
 from rightly.deployment.outputs import Outputs
 from rightly.deployment.runtime import ExportedModel
+from rightly.serving.answers import make_prediction, summarise_model
 from rightly.serving.batching import Batcher, Pixels
 from rightly.serving.image_uploads import decode_upload
 from rightly.serving.limits import Limits, RefusedRequest
 from rightly.serving.prediction_log import PredictionLog
 from rightly.serving.prometheus import ServerMetrics
-from rightly.serving.schemas import Answer, make_prediction, summarise_model
+from rightly.serving.schemas import Answer
 from rightly.serving.stream_adapter import StreamAdapter
 from rightly.serving.uploads import MemoryBudget, Upload, read_uploads
 
