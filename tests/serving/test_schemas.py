@@ -6,6 +6,7 @@ import json
 import pytest
 from PIL import Image
 
+from rightly.decisions.promises import find_lapse
 from rightly.serving.answers import summarise_model
 from tests.serving.clients import post_files, send_request
 from tests.serving.fake_model import BrightestChannel, make_file
@@ -60,8 +61,10 @@ def test_a_promise_is_told_with_what_it_holds_for_and_taken_back():
     model.metadata["threshold"] |= {"kind": "guaranteed", "max_error": 0.02, "assurance": 0.95}
     promise = post_files(make_file(), model=model).json()["model"]["promise"]
     assert "at most 2 % of them wrong, 95 % sure; holds for data like the calibration" in promise
-    assert summarise_model(model, alarm="shift").promise == "not covered: drift is alarmed (shift)"
-    assert summarise_model(model, adapts=True).promise.startswith("not covered")
+    lapse = find_lapse(model.metadata, alarm="shift")
+    assert summarise_model(model, lapse).promise == "not covered: drift is alarmed (shift)"
+    lapse = find_lapse(model.metadata, adapts=True)
+    assert summarise_model(model, lapse).promise.startswith("not covered: adapted")
 
 
 def test_in_a_tie_the_predicted_class_leads_the_list():

@@ -1,9 +1,11 @@
 """Serving at the context of the last images: over real files, sockets and restarts."""
 
 import json
+import time
 
 import numpy as np
 import pytest
+from PIL import Image
 from starlette.testclient import TestClient
 
 from rightly.calibrators.adaptation.drift_reference import learn_drift_reference
@@ -14,7 +16,7 @@ from rightly.serving import Limits, drift_watch, make_app
 from rightly.serving.prometheus import ServerMetrics
 from rightly.serving.stream_adapter import StreamAdapter
 from tests.deployment.tiny_onnx import CONTEXT, write_adaptable, write_onnx
-from tests.serving.clients import serve_file
+from tests.serving.clients import encode, serve_file
 from tests.serving.fake_model import make_file
 
 PALE = (120, 110, 100)  # nearly grey: confidence is low, as under a shift
@@ -96,7 +98,18 @@ def test_the_page_charts_what_the_server_adapts_to(file):
     assert "/context" in schema["paths"]
 
 
-def test_the_range_and_drift_are_served_and_measured(tmp_path, monkeypatch):
+def send(client, images):
+    """One request with these images of 8 by 8 pixels."""
+    files = [
+        ("images", (f"{k}.png", encode(Image.fromarray(x), "PNG"))) for k, x in enumerate(images)
+    ]
+    response = client.post("/predict", files=files)
+    assert response.status_code == 200, response.text
+    return response.json()["model"]
+
+
+@pytest.mark.parametrize("adapt", [None, 512])
+def test_drift_is_watched_and_takes_promises_back(tmp_path, monkeypatch, adapt):
     monkeypatch.setattr(drift_watch, "BLOCK_S", 0.0)  # blocks of 64 images, as soon as they came
     monkeypatch.setattr(drift_watch, "HOURS_A_DAY", 1)  # limits for fewer blocks a year: sooner
     plain = open_exported(write_adaptable(tmp_path / "m.onnx"))
@@ -108,28 +121,48 @@ def test_the_range_and_drift_are_served_and_measured(tmp_path, monkeypatch):
     rows = ScoredRows(score, outputs.classes, label, np.arange(1024), np.ones(1024))
     arrays = learn_drift_reference(rows, 3).arrays()
     drift = {name: array.tolist() for name, array in arrays.items()} | {"reference": [2.0] * 3}
-    model = open_exported(write_adaptable(tmp_path / "d.onnx", drift=drift))
-    adapter = StreamAdapter(model, 512)
-    assert adapter.drift.describe()["status"] in ("starting", "no alarm")
-    adapter.drift._planning.join()
-    for start in range(0, 512, 64):
-        adapter.predict(usual[start : start + 64])
-    found = adapter.describe()
-    assert found["drift"]["status"] == "no alarm" and len(found["drift"]["levels"]) == 8
-    assert found["expected_low"] < found["expected_accuracy"] < found["expected_high"]
-    before = adapter.expected_range
+    promised = {"value": 0.6, "kind": "guaranteed", "max_error": 0.02, "assurance": 0.95}
+    promised |= {"error_high": 0.01, "samples": 1000, "coverage": 0.7}
+    file = write_adaptable(tmp_path / "d.onnx", drift=drift, threshold=promised)
+    app = make_app(open_exported(file), Limits(images=64, batch=64), adapt=adapt)
+    with TestClient(app) as client:
+        assert 'data-watches="yes"' in client.get("/").text
+        assert client.get("/drift").json()["status"] == "starting"
+        first = send(client, usual[:64])["promise"]
+        assert first.startswith("not covered: adapted" if adapt else "of 1,000 images about 700")
+        while client.get("/drift").json()["status"] == "starting":
+            time.sleep(0.05)
+        for start in range(64, 512, 64):
+            send(client, usual[start : start + 64])
+        found, text = client.get("/drift").json(), client.get("/metrics").text
+        assert found["status"] == "no alarm" and len(found["levels"]) == 7
+        assert f"rightly_not_covered {1.0 if adapt else 0.0}" in text
+        for _ in range(8):
+            summary = send(client, np.full((64, 8, 8, 3), PALE, np.uint8))
+        found, text = client.get("/drift").json(), client.get("/metrics").text
+    assert "shift" in found["status"] and found["alarms"]["shift"] > 0
+    assert max(level["shift"] for level in found["levels"]) > 1
+    assert f'rightly_drift_alarms{{name="shift"}} {found["alarms"]["shift"]}.0' in text
+    assert 'rightly_drift{name="class mix"}' in text and "rightly_not_covered 1.0" in text
+    expected = (
+        "not covered: adapted" if adapt else f"not covered: drift is alarmed ({found['status']})"
+    )
+    assert summary["promise"].startswith(expected)
 
-    metrics = ServerMetrics()
+
+def test_the_range_of_what_is_expected_is_measured(file):
+    adapter, metrics = StreamAdapter(open_exported(file), 512), ServerMetrics()
+    usual = np.random.default_rng(0).integers(0, 256, (64, 1, 1, 3), dtype=np.uint8)
+    adapter.predict(usual.repeat(8, 1).repeat(8, 2))
     metrics.watch_stream(adapter)
+    before = adapter.describe()
+    assert before["expected_low"] < before["expected_accuracy"] < before["expected_high"]
     for _ in range(8):
         adapter.predict(np.full((64, 8, 8, 3), PALE, np.uint8))
-    found, text = adapter.describe(), metrics.render().decode()
-    assert "shift" in found["drift"]["status"] and found["drift"]["alarms"]["shift"] > 0
-    assert max(level["shift"] for level in found["drift"]["levels"]) > 1
-    assert adapter.expected_range[0] < before[0]  # less sure, farther from what was learned
-    assert f'rightly_drift_alarms{{name="shift"}} {found["drift"]["alarms"]["shift"]}.0' in text
-    assert 'rightly_drift{name="class mix"}' in text
-    assert f"rightly_expected_accuracy_low {found['expected_low']}" in text
+    after = adapter.describe()
+    # Less sure, farther from what was learned.
+    assert after["expected_low"] < before["expected_low"]
+    assert f"rightly_expected_accuracy_low {after['expected_low']}" in metrics.render().decode()
 
 
 @pytest.mark.parametrize(

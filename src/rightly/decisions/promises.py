@@ -21,6 +21,14 @@ def find_lapse(
     return None if alarm is None else f"not covered: drift is alarmed ({alarm})"
 
 
+def promises_anything(metadata: Mapping[str, Any]) -> bool:
+    """Whether a stored model came with a guaranteed threshold or with prediction sets."""
+    return any(
+        describe(metadata, None) is not None
+        for describe in (describe_threshold_promise, describe_served_sets)
+    )
+
+
 def describe_threshold_promise(metadata: Mapping[str, Any], lapse: str | None) -> str | None:
     """What is promised of the accepted, or the lapse of that; None where nothing was promised."""
     decision = Decision.of_metadata(metadata)

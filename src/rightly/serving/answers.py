@@ -7,7 +7,6 @@ import numpy as np
 from rightly.decisions.promises import (
     describe_served_sets,
     describe_threshold_promise,
-    find_lapse,
 )
 from rightly.deployment.outputs import Outputs, list_set
 from rightly.deployment.runtime import ExportedModel
@@ -37,11 +36,8 @@ def make_prediction(
     )
 
 
-def summarise_model(
-    model: ExportedModel, adapts: bool = False, alarm: str | None = None
-) -> ModelSummary:
-    """What answered, and what it promises: nothing where it adapts or drift is alarmed."""
-    lapse = find_lapse(model.metadata, adapts=adapts, alarm=alarm)
+def summarise_model(model: ExportedModel, lapse: str | None = None) -> ModelSummary:
+    """What answered, and what it promises: nothing where there is a `lapse`."""
     sets = model.metadata.get("sets")
     return ModelSummary(
         method=str(model.metadata["method"]),

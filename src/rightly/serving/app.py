@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect
 from rightly import __version__
 from rightly.deployment.runtime import ExportedModel
 from rightly.serving.answers import encode_card
+from rightly.serving.drift_watch import DriftWatch
 from rightly.serving.limits import Limits, RefusedRequest
 from rightly.serving.openapi_examples import ANSWER, CURL, FORM
 from rightly.serving.pages import Page, make_docs_page, make_front_page
@@ -25,6 +26,7 @@ from rightly.serving.prometheus import MetricsMiddleware
 from rightly.serving.schemas import (
     Answer,
     Card,
+    Drift,
     ErrorAnswer,
     ErrorDetail,
     Health,
@@ -59,7 +61,8 @@ def make_app(
 
     The model makes one whole answer first: one that cannot is refused here. With `adapt` it
     answers at the context of so many images before, which it keeps in the file `state`; `log` is
-    a file to which every prediction is appended.
+    a file to which every prediction is appended. Drift is watched where the file tells what images
+    without it look like, and nothing is promised once it is alarmed.
     """
     if state is not None and adapt is None:
         raise ValueError("state must be left out where nothing adapts: give adapt too")
@@ -88,6 +91,8 @@ def make_app(
     _add_api(app, service)
     if adapter is not None:
         _add_context(app, adapter)
+    if service.drift is not None:
+        _add_drift(app, service.drift)
     _add_pages(app, service)
     _add_errors(app)
     if allow_origins:
@@ -159,8 +164,19 @@ def _add_context(app: FastAPI, adapter: StreamAdapter) -> None:
         return StreamContext(**adapter.describe())
 
 
+def _add_drift(app: FastAPI, drift: DriftWatch) -> None:
+    @app.get("/drift", summary="Have the images changed?", openapi_extra=CURL["drift"])
+    async def watch() -> Drift:
+        """The sequential test for drift, since this worker started."""
+        return Drift(**drift.describe())
+
+
 def _add_pages(app: FastAPI, service: Service) -> None:
-    front = make_front_page(service.limits, service.adapter is not None)
+    front = make_front_page(
+        service.limits,
+        adapts=service.adapter is not None,
+        watches=service.drift is not None,
+    )
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:

@@ -29,7 +29,8 @@ log = logging.getLogger(__name__)
 class DriftWatch:
     """Whether the images of a stream are still like those of the calibration.
 
-    Limits are simulated in a thread of their own, some seconds long; until then nothing is said.
+    Limits are simulated in a thread of their own, some seconds long, once there are images for a
+    block; until then nothing is said.
     """
 
     def __init__(self, metadata: Mapping[str, Any]) -> None:
@@ -47,7 +48,12 @@ class DriftWatch:
         self._last: str | None = None
         self._levels: deque[dict[str, float]] = deque(maxlen=POINTS)
         self._planning = threading.Thread(target=self._plan, daemon=True, name="drift limits")
-        self._planning.start()
+
+    @classmethod
+    def of_model(cls, metadata: Mapping[str, Any]) -> "DriftWatch | None":
+        """None where the file does not say what images without drift look like."""
+        is_known = metadata.get("drift") is not None and metadata.get("context") is not None
+        return cls(metadata) if is_known else None
 
     def observe(self, outputs: Outputs) -> None:
         """Counts the outputs of a batch; ends a block where it is time."""
@@ -57,6 +63,8 @@ class DriftWatch:
         described = self._reference.describe(outputs.classes, score, agreement)
         self._sum = self._sum + described.sum(0, dtype=np.float64)
         self._count += len(described)
+        if self._planning.ident is None and self._count >= LEAST_BLOCK:
+            self._planning.start()
         is_due = time.monotonic() - self._begun >= BLOCK_S and self._count >= LEAST_BLOCK
         if self._test is not None and is_due:
             self._end_block(self._test)

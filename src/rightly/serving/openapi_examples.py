@@ -68,6 +68,7 @@ CURL: Mapping[str, dict[str, Any]] = {
     ),
     "healthz": _make_samples("curl {base}/healthz"),
     "context": _make_samples("curl {base}/context"),
+    "drift": _make_samples("curl {base}/drift"),
     "model": _make_samples("curl {base}/model"),
     "metrics": _make_samples("curl {base}/metrics"),
 }

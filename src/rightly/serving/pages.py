@@ -24,13 +24,15 @@ class Page:
     policy: str
 
 
-def make_front_page(limits: Limits, adapts: bool = False) -> Page:
+def make_front_page(limits: Limits, *, adapts: bool = False, watches: bool = False) -> Page:
     """Where a person drops an image and sees what to make of the answer.
 
-    Where the server adapts, it also charts what it adapts to.
+    Where the server adapts, it also charts what it adapts to, and where it watches for drift that.
     """
     text = _read_packaged("page.html").replace("{{body_bytes}}", str(limits.body_bytes))
-    return _add_policy(text.replace("{{adapts}}", "yes" if adapts else "no"))
+    for name, is_so in (("adapts", adapts), ("watches", watches)):
+        text = text.replace("{{" + name + "}}", "yes" if is_so else "no")
+    return _add_policy(text)
 
 
 def make_docs_page(schema: Mapping[str, Any], base: str) -> Page:

@@ -83,10 +83,16 @@ class ServerMetrics:
             )
         for name, (meaning, read) in gauges.items():
             Gauge(f"rightly_{name}", meaning, registry=self.registry).set_function(read)
-        if adapter.drift is not None:
-            self._watch_drift(adapter.drift)
 
-    def _watch_drift(self, drift: DriftWatch) -> None:
+    def watch_promise(self, find_lapse: Callable[[], str | None]) -> None:
+        """Whether what was promised is known not to cover what is served; 0 is no assurance."""
+        Gauge(
+            "rightly_not_covered",
+            "1 while a stored promise is known not to hold; 0 does not mean that it holds.",
+            registry=self.registry,
+        ).set_function(lambda: float(find_lapse() is not None))
+
+    def watch_drift(self, drift: DriftWatch) -> None:
         """How near each alarm is, and how many there were."""
         level = Gauge(
             "rightly_drift", "Sum by its limit: 1 alarms.", ["name"], registry=self.registry

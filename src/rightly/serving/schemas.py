@@ -104,7 +104,10 @@ class WindowPart(_Answer):
 class Drift(_Answer):
     """The sequential test for drift, since this worker started."""
 
-    status: str = Field(description="Names of the alarms, no alarm, or starting.")
+    status: str = Field(
+        description="Names of the alarms, starting before there are limits, or no alarm, which "
+        "does not mean that the images are like those of the calibration."
+    )
     last_alarm: str | None = Field(description="The last alarm and when it was noticed, in UTC.")
     alarms: dict[str, int] = Field(description="Alarms by name: shift, class mix.")
     levels: list[dict[str, float]] = Field(
@@ -124,7 +127,6 @@ class StreamContext(_Answer):
     )
     expected_high: float | None = Field(description="Its upper end.")
     unadapted: float | None = Field(description="Mean confidence without context.")
-    drift: Drift | None = Field(description="Null where the file knows nothing of drift.")
     parts: list[WindowPart] = Field(description="The window from its oldest images on.")
 
 

@@ -7,13 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from typing import Any, TypeVar
 
+import numpy as np
 from fastapi import Request
 from PIL import Image
 
+from rightly.decisions.promises import find_lapse, promises_anything
 from rightly.deployment.outputs import Outputs
 from rightly.deployment.runtime import ExportedModel
 from rightly.serving.answers import make_prediction, summarise_model
 from rightly.serving.batching import Batcher, Pixels
+from rightly.serving.drift_watch import DriftWatch
 from rightly.serving.image_uploads import decode_upload
 from rightly.serving.limits import Limits, RefusedRequest
 from rightly.serving.prediction_log import PredictionLog
@@ -43,10 +46,14 @@ class Service:
     ) -> None:
         self.model, self.limits, self.adapter, self.log = model, limits, adapter, log
         self.metrics = ServerMetrics()
-        predict = model.predict if adapter is None else adapter.predict
-        self.batcher = Batcher(predict, limits, self.metrics.record_batch)
+        self.drift = DriftWatch.of_model(model.metadata)
+        self.batcher = Batcher(self._run_batch, limits, self.metrics.record_batch)
         if adapter is not None:
             self.metrics.watch_stream(adapter)
+        if self.drift is not None:
+            self.metrics.watch_drift(self.drift)
+        if promises_anything(model.metadata):
+            self.metrics.watch_promise(self._find_lapse)
         self.metrics.watch_queue(lambda: self.batcher.waiting)
         self._memory = MemoryBudget(limits)
         self._decoders = ThreadPoolExecutor(DECODERS, thread_name_prefix="decoding")
@@ -122,15 +129,24 @@ class Service:
             self.metrics.record_prediction(prediction)
         return answer
 
+    def _run_batch(self, images: np.ndarray) -> Outputs:
+        outputs = (self.adapter or self.model).predict(images)
+        if self.drift is not None:
+            self.drift.observe(outputs)
+        return outputs
+
+    def _find_lapse(self) -> str | None:
+        alarm = None if self.drift is None else self.drift.alarm
+        return find_lapse(self.model.metadata, adapts=self.adapter is not None, alarm=alarm)
+
     def _make_answer(self, uploads: Sequence[Upload], rows: Sequence[Outputs]) -> Answer:
         predictions = [
             make_prediction(row, upload.name, self.model, self.adapter is not None)
             for row, upload in zip(rows, uploads, strict=True)
         ]
-        drift = None if self.adapter is None else self.adapter.drift
-        alarm = None if drift is None else drift.alarm
-        model = summarise_model(self.model, self.adapter is not None, alarm)
-        return Answer(predictions=predictions, model=model)
+        return Answer(
+            predictions=predictions, model=summarise_model(self.model, self._find_lapse())
+        )
 
 
 async def _gather_or_refuse(jobs: Sequence["asyncio.Future[Result]"]) -> list[Result]:

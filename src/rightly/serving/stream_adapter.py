@@ -20,7 +20,6 @@ from rightly.deployment.outputs import Outputs
 from rightly.deployment.runtime import ExportedModel
 from rightly.predictions.bounded_json import encode_json, is_count
 from rightly.predictions.expected_range import find_miss, find_range
-from rightly.serving.drift_watch import DriftWatch
 
 SAVE_EVERY_S = 1.0  # a worker that is killed loses what it saw since
 POINTS = 32  # of the chart
@@ -44,7 +43,6 @@ class StreamAdapter:
         self._worker, self._numbers = uuid.uuid4().hex[:12], itertools.count()
         self._state, self._saved_at = state, time.monotonic()
         self.window = ContextWindow(size, identify_model(model))
-        self.drift = DriftWatch(model.metadata) if model.metadata.get("drift") else None
         if state is not None:
             check_target(state)
             self.window = self._add_stored()
@@ -53,8 +51,6 @@ class StreamAdapter:
         """Outputs at the context of the images before these, which are then counted too."""
         outputs = self._model.predict(images, self.context)
         assert outputs.context_score is not None and outputs.unadapted_confidence is not None
-        if self.drift is not None:
-            self.drift.observe(outputs)
         block = Block.of(
             f"{self._worker}-{next(self._numbers)}",
             time.time(),
@@ -123,7 +119,6 @@ class StreamAdapter:
             "expected_low": low,
             "expected_high": high,
             "unadapted": window.mean("unadapted_confidence") if count else None,
-            "drift": None if self.drift is None else self.drift.describe(),
             "parts": [self._describe_part(part) for part in parts],
         }
 
