@@ -32,11 +32,11 @@ def read_blocks(page: Path, kind: str) -> list[str]:
 def folder(tmp_path_factory):
     """The files that pages take for granted."""
     folder = tmp_path_factory.mktemp("docs")
-    data = {name: load_demo_set(name) for name in ("cal", "ind", "gaussian_blur")}
+    data = {name: load_demo_set(name) for name in ("cal", "ind", "haze")}
     rightly.save(folder / "cal.npz", *data["cal"])
     rightly.save(folder / "test.npz", *data["ind"])
-    rightly.save(folder / "gaussian_blur.npz", *data["gaussian_blur"])
-    rightly.save(folder / "batch.npz", data["gaussian_blur"][0])
+    rightly.save(folder / "haze.npz", *data["haze"])
+    rightly.save(folder / "batch.npz", data["haze"][0])
     calibrator = rightly.calibrator("rightly").fit(*data["cal"])
     calibrator.save(folder / "calibrator.safetensors")
     return folder

@@ -12,12 +12,12 @@ import argparse
 from pathlib import Path
 
 import rightly
-from rightly.demo_data import TESTS, load_demo_set
+from rightly.demo_data import AUGMENTED, TESTS, load_demo_set
 from rightly.evaluation.data_sets import load_data_set
 from rightly.reporting.figures.stream import draw_stream, measure_stream
 from rightly.reporting.figures.style import save
 
-STREAM = "ind,gaussian_blur,ind,gaussian_noise"
+STREAM = "ind,haze,ind,pixelate"
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
     options = parser.parse_args()
     names = options.stream.split(",")
     sets = {
-        name: load_demo_set(name)
+        name: load_demo_set(AUGMENTED if name == "cal" else name)
         if options.predictions is None
         else load_data_set(options.predictions / f"{name}.npz")
         for name in ("cal", *names)

@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     device = parser.parse_args().device
     cal, labels = load_demo_set("cal")
-    test, _ = load_demo_set("gaussian_blur")
+    test, _ = load_demo_set("haze")
     print(f"{'calibrator':36} {'max difference':>14} {'mean':>9} {'repeat':>9} {'seconds':>8}")
     for name, method in rightly.CALIBRATORS.items():
         if method.fits_classes not in (None, cal.class_count):

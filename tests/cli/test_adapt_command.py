@@ -14,16 +14,16 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("adapt")
     fitted = rightly.calibrator("temperature_scaling").fit(*load_demo_set("cal"))
     fitted.save(folder / "cal.safetensors")
-    rightly.save(folder / "blur.npz", load_demo_set("gaussian_blur")[0])  # without labels
+    rightly.save(folder / "haze.npz", load_demo_set("haze")[0])  # without labels
     return folder
 
 
 def test_it_writes_the_adapted_calibrator_and_says_what_changed(folder, tmp_path, capsys):
     out = tmp_path / "adapted.safetensors"
-    arguments = ["adapt", str(folder / "cal.safetensors"), str(folder / "blur.npz")]
+    arguments = ["adapt", str(folder / "cal.safetensors"), str(folder / "haze.npz")]
     assert main([*arguments, "--out", str(out)]) == 0
     printed = capsys.readouterr().out
-    predictions, labels = load_demo_set("gaussian_blur")
+    predictions, labels = load_demo_set("haze")
     adapted, before = rightly.load_calibrator(out), rightly.load_calibrator(arguments[1])
     means = [float(one.confidence(predictions).mean()) for one in (before, adapted)]
     assert f"mean confidence: {means[0]:.4f} before, {means[1]:.4f} after" in printed
@@ -42,12 +42,12 @@ def test_what_cannot_be_adapted_is_refused(folder, tmp_path, capsys):
     predictions, labels = load_demo_set("cal")
     fitted.fit(rightly.Predictions(predictions.logits), labels).save(tmp_path / "no.safetensors")
     out = tmp_path / "out.safetensors"
-    arguments = ["adapt", str(tmp_path / "no.safetensors"), str(folder / "blur.npz")]
+    arguments = ["adapt", str(tmp_path / "no.safetensors"), str(folder / "haze.npz")]
     assert main([*arguments, "--out", str(out)]) == 2
     assert "no shifted rows, and no views" in capsys.readouterr().err and not out.exists()
 
 
 def test_an_input_is_not_overwritten(folder, capsys):
     saved = str(folder / "cal.safetensors")
-    assert main(["adapt", saved, str(folder / "blur.npz"), "--out", saved]) == 2
+    assert main(["adapt", saved, str(folder / "haze.npz"), "--out", saved]) == 2
     assert "it is read as input" in capsys.readouterr().err

@@ -12,7 +12,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recalibrate")
     fitted = rightly.fit("temperature_scaling", *load_demo_set("cal"), threshold=0.9)
     fitted.save(folder / "cal.safetensors")
-    predictions, labels = load_demo_set("gaussian_noise")
+    predictions, labels = load_demo_set("pixelate")
     rightly.save(folder / "new.npz", predictions[:200], labels[:200])
     rightly.save(folder / "unlabelled.npz", predictions[:200])
     return folder

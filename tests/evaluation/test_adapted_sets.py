@@ -23,8 +23,8 @@ def cal():
 
 
 @pytest.fixture(scope="module")
-def blur():
-    return load_demo_set("gaussian_blur")
+def haze():
+    return load_demo_set("haze")
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +40,13 @@ def measure_brier(fitted, predictions, labels, batch):
 
 @pytest.mark.filterwarnings("ignore:the context of this batch")
 @pytest.mark.parametrize("batch", [None, BATCH])
-def test_every_test_set_is_adapted_to_as_one_batch_or_many_in_row_order(cal, blur, fitted, batch):
-    expected = measure_brier(fitted, *blur, batch or len(blur[0]))
-    shown = compare(cal, {"blur": blur}, methods=["ts"], metrics="brier", adapt=True, batch=batch)
+def test_every_test_set_is_adapted_to_as_one_batch_or_many_in_row_order(cal, haze, fitted, batch):
+    expected = measure_brier(fitted, *haze, batch or len(haze[0]))
+    shown = compare(cal, {"haze": haze}, methods=["ts"], metrics="brier", adapt=True, batch=batch)
     assert shown[0].value == pytest.approx(expected, abs=1e-12)
-    evaluation = evaluate(fitted, {"blur": blur}, metrics="brier", adapt=True, batch=batch)
-    assert evaluation.sets["blur"].after["brier"].value == pytest.approx(expected, abs=1e-12)
-    plain = compare(cal, {"blur": blur}, methods=["ts"], metrics=["brier"])
+    evaluation = evaluate(fitted, {"haze": haze}, metrics="brier", adapt=True, batch=batch)
+    assert evaluation.sets["haze"].after["brier"].value == pytest.approx(expected, abs=1e-12)
+    plain = compare(cal, {"haze": haze}, methods=["ts"], metrics=["brier"])
     assert expected < plain[0].value and not plain.adapt
     assert "Adapted" not in plain.to_markdown()
     to = "each test set" if batch is None else "each 700 rows of a test set in their order"
@@ -56,12 +56,12 @@ def test_every_test_set_is_adapted_to_as_one_batch_or_many_in_row_order(cal, blu
         assert (content["adapt"], content["batch"]) == (True, batch)
 
 
-def test_what_was_adapted_to_is_read_back_and_drawn(cal, blur, fitted, tmp_path):
-    shown = compare(cal, {"blur": blur}, methods=["ts"], metrics=["nll"], adapt=True, batch=BATCH)
+def test_what_was_adapted_to_is_read_back_and_drawn(cal, haze, fitted, tmp_path):
+    shown = compare(cal, {"haze": haze}, methods=["ts"], metrics=["nll"], adapt=True, batch=BATCH)
     shown.to_json(tmp_path / "a.json")
     again = Comparison.load(tmp_path / "a.json")
     assert (again.adapt, again.batch) == (True, BATCH)
-    plain = compare(cal, {"blur": blur}, methods=["ts"], metrics=["nll"])
+    plain = compare(cal, {"haze": haze}, methods=["ts"], metrics=["nll"])
     for kind in ("temperature", "ks"):
         adapted, unadapted = (
             [line.get_ydata() for line in one.plot(kind).lines] for one in (shown, plain)
@@ -102,13 +102,13 @@ def test_a_size_of_batches_needs_adapting_and_rows(fitted, sample, other):
             ask(adapt=True, batch=0)
 
 
-def test_both_commands_adapt(tmp_path, capsys, fitted, cal, blur):
+def test_both_commands_adapt(tmp_path, capsys, fitted, cal, haze):
     rightly.save(tmp_path / "cal.npz", *cal)
-    rightly.save(tmp_path / "blur.npz", *blur)
+    rightly.save(tmp_path / "haze.npz", *haze)
     fitted.save(tmp_path / "c.safetensors")
-    compared = ["compare", str(tmp_path / "cal.npz"), "--on", str(tmp_path / "blur.npz")]
+    compared = ["compare", str(tmp_path / "cal.npz"), "--on", str(tmp_path / "haze.npz")]
     compared += ["--methods", "ts", "--metrics", "brier"]
-    evaluated = ["evaluate", str(tmp_path / "c.safetensors"), str(tmp_path / "blur.npz")]
+    evaluated = ["evaluate", str(tmp_path / "c.safetensors"), str(tmp_path / "haze.npz")]
     for command in (compared, evaluated):
         asked = [*command, "--no-intervals", "--json", str(tmp_path / "out.json")]
         assert main([*asked, "--adapt", "--batch", "700"]) == 0

@@ -32,7 +32,7 @@ def test_no_drift_is_no_alarm(saved, write_log, tmp_path, capsys):
 def test_drift_ends_with_4_and_says_what_changed_when(saved, write_log, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     before, first = load_demo_set("ind")
-    after, then = load_demo_set("gaussian_blur")
+    after, then = load_demo_set("haze")
     both = rightly.concatenate([before, after])
     labels = first.tolist() + then.tolist()
     time = (1.7e9 + np.arange(5000) * 216.0).tolist()  # 400 a day
@@ -67,7 +67,7 @@ def test_a_changed_class_mix_is_named_after_its_class(calibrator, write_log, tmp
 
 def test_views_are_watched_too(tmp_path):
     calibrator = rightly.calibrator("ca_views").fit(*load_demo_set("cal"))
-    predictions, _ = load_demo_set("gaussian_noise")
+    predictions, _ = load_demo_set("pixelate")
     stream = rightly.Stream(calibrator)
     stream.observe(predictions)
     from rightly.calibrators.adaptation.adapting import find_context

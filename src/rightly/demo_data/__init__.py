@@ -1,4 +1,7 @@
-"""Predictions that come with the package: a ResNet-20 on CIFAR-10 test images, some shifted."""
+"""Predictions that come with the package: a ResNet-20 on CIFAR-10 test images, some shifted.
+
+Written by `python -m benchmarks.own.collect_demo`, with the default views of `rightly collect`.
+"""
 
 from importlib.resources import files
 
@@ -6,13 +9,22 @@ from rightly.predictions import Predictions, load
 from rightly.tensor_shapes import Labels
 
 CALIBRATION = "cal"
-TESTS = {"ind": "in distribution", "gaussian_blur": "blur", "gaussian_noise": "noise"}
+AUGMENTED = "cal_augmented"  # the same, and a fifth of them under each standard shift
+TESTS = {"ind": "in distribution", "haze": "haze", "pixelate": "pixelation"}
 
 
 def load_demo_set(name: str) -> tuple[Predictions, Labels]:
-    """One of the packaged sets: cal, ind, gaussian_blur, gaussian_noise."""
-    if name not in (CALIBRATION, *TESTS):
-        raise ValueError(f"name must be one of {', '.join((CALIBRATION, *TESTS))}, got {name!r}")
-    predictions, labels = load(str(files("rightly.demo_data") / f"{name}.npz"))
+    """One of the packaged sets: cal, cal_augmented, ind, haze, pixelate."""
+    known = (CALIBRATION, AUGMENTED, *TESTS)
+    if name not in known:
+        raise ValueError(f"name must be one of {', '.join(known)}, got {name!r}")
+    file = CALIBRATION if name == AUGMENTED else name
+    predictions, labels = load(str(files("rightly.demo_data") / f"{file}.npz"))
     assert labels is not None
+    if name == CALIBRATION:
+        rows = predictions.unshifted()
+        kept, labels = predictions[rows], labels[rows]
+        predictions = Predictions(
+            kept.logits, kept.view_logits, kept.features, kept.view_names, kept.class_names
+        )
     return predictions, labels

@@ -212,7 +212,7 @@ class TestRealPredictions:
     @pytest.mark.parametrize("method", ["temperature_scaling", "correctness_logistic"])
     def test_it_lowers_ece_under_shift(self, method):
         fitted = rightly.calibrator(method).fit(*load_demo_set("cal"))
-        test, labels = load_demo_set("gaussian_blur")
+        test, labels = load_demo_set("haze")
         correct = test.classes == labels
         before = ece(fitted.confidence(test), correct)
         assert ece(fitted.adapt(test).confidence(test), correct) < 0.9 * before

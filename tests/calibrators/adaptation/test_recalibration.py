@@ -21,7 +21,7 @@ def fitted():
 
 @pytest.fixture(scope="module")
 def shifted():
-    return load_demo_set("gaussian_noise")
+    return load_demo_set("pixelate")
 
 
 def draw(n, seed=0, level=-1.0, slope=0.7):
