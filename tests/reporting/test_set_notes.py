@@ -37,6 +37,32 @@ def test_size_and_coverage_are_measured_with_an_interval(fitted, other, tmp_path
     assert f"hold the true class of {100 * quality.coverage:.1f} %" in shown
 
 
+def test_coverage_is_measured_by_class_the_least_covered_first(fitted, tmp_path):
+    """Sets of one threshold cover a class less that is harder."""
+    test, labels = make(n=2000, seed=5)
+    names = [f"kind {k}" for k in range(10)]
+    logits = test.logits.clone()
+    logits[labels == 3, 3] -= 2
+    named = rightly.Predictions(logits, class_names=names)
+    evaluation = rightly.evaluate(fitted, {"mine": (named, labels)}, metrics=["ece"])
+    classes = evaluation.set_quality["mine"].classes
+    sets = rightly.prediction_sets(fitted, named)
+    assert sorted(one.number for one in classes) == list(range(10))
+    for one in classes:
+        held = sets[labels == one.number, one.number]
+        assert (one.samples, one.coverage) == (len(held), float(held.double().mean()))
+        assert (one.low, one.high) == exact_interval(int(held.sum()), len(held))
+    assert [one.high for one in classes] == sorted(one.high for one in classes)
+    worst = classes[0]
+    assert worst.number == 3 and worst.high < 0.8
+    shown = " ".join(evaluation.lay_out().notes)
+    assert f"Least covered there: {worst.name} {100 * worst.coverage:.1f} % (" in shown
+    assert "fit with class_conditional=True" in shown
+    evaluation.to_json(tmp_path / "a.json")
+    stored = json.loads((tmp_path / "a.json").read_text())["prediction_sets"]["tests"]["mine"]
+    assert stored["classes"][0]["name"] == worst.name and len(stored["classes"]) == 10
+
+
 @pytest.mark.parametrize("adapt_first", [False, True])
 def test_no_coverage_is_claimed_after_adapting(fitted, other, adapt_first):
     one = fitted.adapt(other[0]) if adapt_first else fitted

@@ -1,8 +1,11 @@
 """Prediction sets on test sets: how often they hold the true class, and how large they are."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int64
 
 from rightly.calibrators import FittedCalibrator
 from rightly.decisions import exact_interval
@@ -10,6 +13,18 @@ from rightly.evaluation.adapted_sets import MeasuredCalibrator
 from rightly.evaluation.data_sets import TestSets
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels
+
+
+@dataclass(frozen=True)
+class ClassCoverage:
+    """How often sets hold the true class where it is this one."""
+
+    number: int
+    name: str | None
+    samples: int
+    coverage: float
+    low: float  # exact 95 % interval, of this class alone
+    high: float
 
 
 @dataclass(frozen=True)
@@ -22,6 +37,7 @@ class SetQuality:
     coverage: float | None = None
     coverage_low: float | None = None  # exact 95 % interval (Clopper and Pearson, 1934)
     coverage_high: float | None = None
+    classes: tuple[ClassCoverage, ...] = ()  # true classes, the least covered first
 
 
 def measure_sets(
@@ -35,10 +51,28 @@ def measure_sets(
     mean_size, empty, single = (float(x.double().mean()) for x in (sizes, sizes == 0, sizes == 1))
     if measured is not fitted or fitted.calibrator.is_adapted:
         return SetQuality(mean_size, empty, single)
-    covered = int(members.gather(1, labels[:, None]).sum())
-    n = len(labels)
-    low, high = exact_interval(covered, n)
-    return SetQuality(mean_size, empty, single, covered / n, low, high)
+    covered = members.gather(1, labels[:, None]).squeeze(1).cpu().numpy()
+    names = predictions.class_names or fitted.class_names
+    classes = cover_classes(covered, labels.cpu().numpy(), names)
+    share = float(covered.mean())
+    ends = exact_interval(int(covered.sum()), len(covered))
+    return SetQuality(mean_size, empty, single, share, *ends, classes)
+
+
+def cover_classes(
+    covered: Bool[np.ndarray, " n"],
+    labels: Int64[np.ndarray, " n"],
+    names: Sequence[str] | None = None,
+) -> tuple[ClassCoverage, ...]:
+    """Coverage of each true class, the least covered first: by the upper ends of the intervals,
+    so that no class leads for having few samples."""
+    counts, hits = np.bincount(labels), np.bincount(labels, covered)
+    found = []
+    for k in np.flatnonzero(counts).tolist():
+        n, held = int(counts[k]), int(hits[k])
+        name = None if names is None else names[k]
+        found.append(ClassCoverage(k, name, n, held / n, *exact_interval(held, n)))
+    return tuple(sorted(found, key=lambda one: (one.high, one.coverage)))
 
 
 def measure_all_sets(

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from rightly.calibrators import FittedCalibrator
     from rightly.evaluation.set_quality import SetQuality
 
+SHOWN = 3  # classes that are named
+
 
 def describe_sets(fitted: "FittedCalibrator", quality: "Mapping[str, SetQuality]") -> list[str]:
     """The promise, and for each test set size and coverage; no coverage after adapting."""
@@ -24,8 +26,32 @@ def describe_sets(fitted: "FittedCalibrator", quality: "Mapping[str, SetQuality]
     else:
         promise = describe_set_promise(fitted.sets.describe(), fitted.sets.class_count)
         notes.append(f"{promise}.")
-    notes += [f"On {name}, {describe_quality(one)}." for name, one in quality.items()]
+    for name, one in quality.items():
+        notes.append(f"On {name}, {describe_quality(one)}.")
+        notes += describe_least_covered(one, fitted.sets.coverage, fitted.sets.class_conditional)
     return notes
+
+
+def describe_least_covered(
+    one: "SetQuality", promised: float, class_conditional: bool
+) -> list[str]:
+    """The classes whose sets hold them least often, and how many lie below what was promised."""
+    if not one.classes:
+        return []
+    worst = [
+        f"{each.name or f'class {each.number}'} {_percent(each.coverage)} ({_percent(each.low)} to "
+        f"{_percent(each.high)}, of {each.samples:,})"
+        for each in one.classes[:SHOWN]
+    ]
+    below = sum(each.high < promised for each in one.classes)
+    text = (
+        f"Least covered there: {', '.join(worst)}; of {len(one.classes)} classes {below} have a "
+        f"95 % interval below {_percent(promised)}"
+    )
+    if below and not class_conditional:
+        text += ". By class nothing is promised: for that, fit with class_conditional=True "
+        text += "(--class-conditional)"
+    return [f"{text}."]
 
 
 def describe_quality(one: "SetQuality") -> str:

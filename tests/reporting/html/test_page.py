@@ -94,6 +94,9 @@ def test_prediction_sets_are_measured_and_after_adapting_claim_nothing(sample, o
     covered = contains.gather(1, test[1][:, None]).double().mean()
     assert f"<span>{100 * covered:.1f}</span>" in section
     assert f">{contains.sum(-1).double().mean():.2f}<" in section
+    worst = rightly.evaluate(fitted, {"mine": test}, metrics="ece").set_quality["mine"].classes[0]
+    rows = section[section.index("Least covered classes on mine") :]
+    assert rows.index(f">class {worst.number}<") < rows.index(f"{100 * worst.high:.1f}</small>")
     assert "80.0 %" in section and "This holds for data like the calibration data" in section
     adapted = report({"mine": test}, calibrator=fitted.adapt(test[0]), bootstrap=Bootstrap(100))
     assert "no coverage is claimed" in adapted.html and "This holds for" not in adapted.html

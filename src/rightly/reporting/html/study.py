@@ -18,6 +18,7 @@ from rightly.evaluation.data_sets import name_shift
 from rightly.evaluation.decision_outcomes import DecisionOutcome
 from rightly.evaluation.measurement import BeforeAfter
 from rightly.evaluation.results import Bootstrap, Result
+from rightly.evaluation.set_quality import ClassCoverage, cover_classes
 from rightly.evaluation.view_selection import ViewRanking
 from rightly.optional import require
 from rightly.predictions.parquet import read_image_names
@@ -48,6 +49,12 @@ class SetSizes:
     def interval(self) -> tuple[float, float]:
         """Exact 95 % interval of the coverage."""
         return exact_interval(int(self.covered.sum()), len(self.covered))
+
+    def by_class(
+        self, labels: TrueClasses, names: Sequence[str] | None
+    ) -> tuple[ClassCoverage, ...]:
+        """The coverage of each true class, the least covered first."""
+        return cover_classes(self.covered, labels, names)
 
     def share(self, least: int, most: int | None = None) -> float:
         """Of the sets, how many have so many classes."""
