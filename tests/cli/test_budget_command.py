@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from rightly.cli import main
 
 
@@ -18,6 +20,9 @@ def test_it_prints_draws_and_writes_the_curve(files, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "everywhere" in printed and "never" in printed
     assert f"{100 * points[-1]['brier']:.2f}" in printed
+    assert " ".join(printed.split()).endswith(document["recommendation"])
+    gained = points[0]["brier"] - points[-1]["brier"]
+    assert points[0]["gain"] == 0 and points[-1]["gain"] == pytest.approx(gained)
     assert "AUROC" in figure.read_text()
 
 

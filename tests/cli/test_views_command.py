@@ -14,6 +14,7 @@ def test_it_prints_a_ranking_and_writes_json(files, tmp_path, capsys):
     assert (document["format"], document["version"]) == ("rightly-view-ranking", 1)
     assert len(document["alone"]) == 3 and len(document["grown"]) == 2
     assert document["grown"][1]["passes"] == 2
+    assert " ".join(printed.split()).endswith(document["recommendation"])
     for gain in document["alone"]:
         assert gain["views"][0] in printed and f"{100 * gain['gain']:.3f}" in printed
         assert gain["low"] <= gain["gain"] <= gain["high"]

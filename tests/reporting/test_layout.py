@@ -109,7 +109,7 @@ def test_views_are_named_alone_or_as_added():
 def test_costs_say_where_views_are_looked_at():
     bands = (EMPTY_BAND, Band(0.25, 0.75), FULL_BAND)
     layout = layouts.lay_out_view_costs(
-        [ViewCost(2.0, 1.5, band, 0.1, 0.9, 0.02) for band in bands]
+        [ViewCost(2.0, 1.5, band, 0.1, 0.9, 0.02, 0.01, 0.0, 0.02) for band in bands]
     )
     shown = [cell.text for cell in column(layout, "views looked at where")]
     assert shown == ["never", "0.250 to 0.750", "everywhere"]

@@ -154,7 +154,7 @@ def test_views_costs_and_candidates_keep_every_word(width):
         width,
         ["random_resized_crop", "color_jitter", "10.000", "1.000 to 5.000", "log loss ↓"],
     )
-    costs = [ViewCost(4.0, 4.0, FULL_BAND, 0.1, 0.9, 0.02)]
+    costs = [ViewCost(4.0, 4.0, FULL_BAND, 0.1, 0.9, 0.02, 0.01, 0.0, 0.02)]
     check(print_at(width, terminal.render_view_costs, costs), width, ["everywhere", "90.00"])
     one = Candidate("temperature_scaling", 0.1, 0.2, 0.15, 0.0, 0.01)
     choice = MethodChoice("temperature_scaling", "because", (one,))

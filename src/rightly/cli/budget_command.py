@@ -31,6 +31,7 @@ def run(
 ) -> None:
     """Show what forward passes over views cost and gain."""
     from rightly.evaluation.view_cost import compute_view_costs
+    from rightly.reporting.recommendations import recommend_budget
     from rightly.reporting.terminal import render_view_costs, show
 
     predictions, labels = read_data_set(cal, split_names(views))
@@ -42,15 +43,22 @@ def run(
         f"({', '.join(predictions.view_names)}), measured on samples not fitted on"
     )
     show(OUT, render_view_costs, points)
+    sentence = recommend_budget(points)
     if json:
         rows = [
             {**asdict(point), "band": None if point.band.is_empty else list(point.band)}
             for point in points
         ]
-        content = {"method": method, "views": predictions.view_names, "points": rows}
+        content = {
+            "method": method,
+            "views": predictions.view_names,
+            "points": rows,
+            "recommendation": sentence,
+        }
         write_json(json, "rightly-view-cost", content)
     if plot:
         from rightly.reporting.figures import draw_view_costs, save
 
         save(draw_view_costs(points), plot)
         print_line(f"the curve is in {plot}")
+    print_line(f"\n{sentence}")

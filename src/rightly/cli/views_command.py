@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rightly.cli.console import OUT, show_status, write_json
+from rightly.cli.console import OUT, print_line, show_status, write_json
 from rightly.cli.inputs import BootstrapSeed, Cal, Json, read_data_set
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def run(
 ) -> None:
     """Rank views by what their forward passes gain."""
     from rightly.evaluation.view_selection import rank_views
+    from rightly.reporting.recommendations import recommend_views
     from rightly.reporting.terminal import render_views, show
 
     predictions, labels = read_data_set(cal)
@@ -39,11 +40,14 @@ def run(
             progress=lambda name: update(f"ranking views: {name}"),
         )
     show(OUT, render_views, ranking)
+    sentence = recommend_views(ranking)
+    print_line(f"\n{sentence}")
     if json:
         content = {
             "without": _make_row(ranking.without),
             "alone": [_make_row(gain) for gain in ranking.alone],
             "grown": [_make_row(gain) for gain in ranking.grown],
+            "recommendation": sentence,
         }
         write_json(json, "rightly-view-ranking", content)
 

@@ -16,6 +16,7 @@ from rightly.predictions import Predictions, check_labels
 from rightly.shapes import AnyArray
 
 COST_METRICS = ("brier", "auroc", "ece")
+NORMAL_95 = 1.96  # quantile, for the mean of paired differences
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,9 @@ class ViewCost:
     brier: float
     auroc: float
     ece: float
+    gain: float  # of the Brier score over no views
+    low: float  # of its 95 % interval
+    high: float
 
 
 def compute_view_costs(
@@ -107,4 +111,7 @@ def _measure(
 ) -> ViewCost:
     confidence = np.where(is_deferred, held_out.second, held_out.first)
     values = {name: METRICS[name].measure(confidence, held_out.correct) for name in COST_METRICS}
-    return ViewCost(budget, 1 + views * float(is_deferred.mean()), band, **values)
+    gains = (held_out.first - held_out.correct) ** 2 - (confidence - held_out.correct) ** 2
+    gain, error = float(gains.mean()), float(gains.std() / len(gains) ** 0.5)
+    interval = {"gain": gain, "low": gain - NORMAL_95 * error, "high": gain + NORMAL_95 * error}
+    return ViewCost(budget, 1 + views * float(is_deferred.mean()), band, **values, **interval)

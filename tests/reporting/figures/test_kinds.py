@@ -109,7 +109,9 @@ def test_view_bars_show_changes_in_percent(data):
 
 
 def test_costs_are_drawn_against_the_passes_they_take():
-    costs = [ViewCost(b, b - 0.5, FULL_BAND, 0.1 * b, 0.9, 0.02) for b in (2.0, 3.0)]
+    costs = [
+        ViewCost(b, b - 0.5, FULL_BAND, 0.1 * b, 0.9, 0.02, 0.01, 0.0, 0.02) for b in (2.0, 3.0)
+    ]
     ax = draw_view_costs(costs)
     np.testing.assert_allclose(ax.lines[0].get_xdata(), [1.5, 2.5])
     np.testing.assert_allclose(ax.lines[0].get_ydata(), [20, 30])

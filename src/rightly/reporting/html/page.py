@@ -14,11 +14,11 @@ from rightly.reporting import formatting
 from rightly.reporting.html import acceptance, drawing, summary
 from rightly.reporting.html.breakdown import FEW, break_down, break_down_groups
 from rightly.reporting.html.study import Study
+from rightly.reporting.recommendations import NEARLY_ALL
 
 SCRIPTS = tuple(
     f"page.{name}.js" for name in ("binomial", "outcomes", "promise", "threshold", "tables")
 )
-NEARLY_ALL = 0.9  # of what all views gain
 TARGET = {"accuracy": 0.98, "assurance": 0.95}  # what the page starts with
 COSTS = {"error": 10, "review": 1, "gain": 0}
 
