@@ -3,9 +3,6 @@
 import ast
 import re
 import shlex
-import subprocess
-import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -20,8 +17,14 @@ from tests.deployment import tiny_models
 
 DOCS = Path(__file__).parents[1] / "docs"
 METRIC_PAGES = sorted((DOCS / "metrics").glob("*.md"))
-# These have tests of their own: in test_docs.py, test_training.py and below.
-ELSEWHERE = {"tutorial.md", "own-package.md", "deploy.md", "libraries.md", "recalibrating.md"}
+# These have tests of their own: in test_docs.py, test_own_package.py, test_training.py and below.
+ELSEWHERE = {
+    "tutorial.md",
+    "from-your-own-package.md",
+    "deploy.md",
+    "libraries.md",
+    "recalibrating.md",
+}
 
 
 def read_blocks(page: Path, kind: str) -> list[str]:
@@ -74,41 +77,6 @@ def test_the_python_of_a_page_runs_as_written(page, folder, monkeypatch):
         for registry in (rightly.CALIBRATORS, rightly.METRICS):
             for name in set(registry) - registry._builtin:
                 registry.remove(name)
-
-
-@pytest.mark.slow
-def test_a_package_is_found_by_its_entry_points(folder, tmp_path):
-    page = DOCS / "own-package.md"
-    script, module = read_blocks(page, "python")
-    (project,) = read_blocks(page, "toml")
-    (tmp_path / "script.py").write_text(script)
-    (tmp_path / "our_calibration.py").write_text(module)
-    declared = tomllib.loads(project)["project"]
-    # What pip would write.
-    info = tmp_path / "our_calibration-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: our-calibration\nVersion: 1.0\n")
-    lines = [
-        line
-        for group, points in declared["entry-points"].items()
-        for line in (f"[{group}]", *(f"{name} = {value}" for name, value in points.items()))
-    ]
-    (info / "entry_points.txt").write_text("\n".join(lines))
-    program = (
-        "import runpy, sys\n"
-        f"sys.path.insert(0, {str(tmp_path)!r})\n"
-        "import rightly\n"
-        "fitted = rightly.fit('mean_shift', *rightly.load('cal.npz'))\n"
-        "fitted.save('mean_shift.safetensors')\n"
-        "print(rightly.load_calibrator('mean_shift.safetensors'))\n"
-        "print(rightly.METRICS['mistakes_above_80'].title)\n"
-        f"runpy.run_path({str(tmp_path / 'script.py')!r})\n"
-    )
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "<mean_shift, fitted" in done.stdout and "wrong above 0.8" in done.stdout
-    assert r"mistakes\_above\_90" in done.stdout
 
 
 @pytest.mark.slow

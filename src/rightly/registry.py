@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from importlib.metadata import entry_points
+from types import ModuleType
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 
@@ -33,6 +34,7 @@ class Registry(Mapping[str, Record]):
         self.group = group or f"rightly.{kind}s"
         self._records: dict[str, Record] = {}
         self._aliases: dict[str, str] = {}
+        self._packages: dict[str, str] = {}  # what to install for a record, by its name
         self._installed: bool = False  # whether installed packages were asked
         for record in records:
             self.add(record)
@@ -70,6 +72,11 @@ class Registry(Mapping[str, Record]):
                 f"{did_you_mean(name, [*self, *self._aliases])}"
             ) from None
 
+    def package_of(self, name: str) -> str | None:
+        """The installed package that a record comes from, None for all others."""
+        self._ask_installed()
+        return self._packages.get(name)
+
     def __getitem__(self, name: str) -> Record:
         if name not in self._records and name not in self._aliases:
             self._ask_installed()
@@ -93,7 +100,12 @@ class Registry(Mapping[str, Record]):
         self._installed = True
         for point in entry_points(group=self.group):
             try:
-                self.add(point.load())
+                record = point.load()
+                # `--import` may have registered the very same before.
+                if record is not self._records.get(getattr(record, "name", "")):
+                    self.add(record)
+                if point.dist is not None:
+                    self._packages[record.name] = point.dist.name
             except Exception as error:  # it is somebody else's code
                 warnings.warn(
                     f"the {self.kind} {point.name!r} of {point.value} cannot be used: {error}",
@@ -112,6 +124,14 @@ def register(record: Any) -> None:
         known = ", ".join(sorted(of.__name__ for of in _REGISTRIES))
         raise TypeError(f"record must be one of {known}, got {type(record).__name__}")
     registry.add(record)
+
+
+def register_module(module: ModuleType) -> None:
+    """Adds the records at the top level of a module, those that are not there yet."""
+    for value in vars(module).values():
+        registry = _REGISTRIES.get(type(value))
+        if registry is not None and registry.get(value.name) is not value:
+            registry.add(value)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -82,7 +82,7 @@ def forge_tensors(path, drop=(), **changes):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"method": "xx_views"}, "method must be one of"),
+        ({"method": "xx_views"}, "which is not known here"),
         ({"method": ["ca_views"]}, "a.safetensors holds no calibrator"),
         ({"arguments": {"sides": 3}}, "sides"),
         ({"arguments": [3]}, "a.safetensors holds no calibrator"),

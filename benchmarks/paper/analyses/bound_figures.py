@@ -10,7 +10,7 @@ from benchmarks.paper.analyses.confidence_limits import loss_limits, scale_limit
 from benchmarks.paper.analyses.drawing import SMALL, finish_axes
 from rightly.reporting.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION
 
-LOOKS = {
+LOOKS: dict[str, dict[str, Any]] = {
     "right": {"color": GREEN, "marker": "o", "linestyle": "-"},
     "narrowly wrong": {"color": ORANGE, "marker": "^", "linestyle": (0, (5, 1.5))},
     "absolutely wrong": {"color": VERMILION, "marker": "s", "linestyle": (0, (1.2, 1.2))},

@@ -218,6 +218,8 @@ def first_of(name: str) -> str:
 def load_calibrator(path: str | os.PathLike[str]) -> FittedCalibrator:
     """A calibrator that was saved, with its threshold and record."""
     header, tensors = serialization.read(Path(path))
+    if isinstance(header.get("method"), str) and header["method"] not in CALIBRATORS:
+        raise ValueError(f"{path} {serialization.describe_unknown(header)}")
     try:
         built = calibrator(header["method"], **header["arguments"])
         own, held_out = serialization.split_sets(tensors)

@@ -5,6 +5,7 @@ The header lists type and shape of every tensor, and has a SHA-256 over itself a
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -59,6 +60,7 @@ def save(
     """Writes a fitted calibrator, and what goes with it: `sets` as a table and tensors."""
     from rightly.calibrators.adaptation.adapting import find_context
     from rightly.calibrators.adaptation.context import NoContextError
+    from rightly.calibrators.methods import CALIBRATORS
 
     check_name(path)
     if not calibrator.is_fitted:
@@ -81,8 +83,23 @@ def save(
         "no_context": calibrator.no_context,
         "sets": None if sets is None else dict(sets[0]),
     }
+    package = CALIBRATORS.package_of(calibrator.method)
+    if package is not None:
+        header["package"] = package
     held_out = {} if sets is None else {SETS + name: tensor for name, tensor in sets[1].items()}
     write(path, header, calibrator.stored() | held_out)
+
+
+def describe_unknown(header: Mapping[str, Any]) -> str:
+    """What to do about a method that is not known here; nothing that the file names is imported."""
+    package = header.get("package")
+    is_name = isinstance(package, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", package)
+    remedy = (
+        f"it says that it needs the package {package}: install that, if you trust it"
+        if is_name
+        else "register the method first, with rightly.register or --import PACKAGE.MODULE"
+    )
+    return f"was saved by the method {header['method']!r}, which is not known here; {remedy}"
 
 
 def split_sets(

@@ -87,7 +87,7 @@ def load_python_model(place: str, with_preprocessing: bool) -> LoadedModel:
     module_name, _, factory_name = place.rpartition(":")
     if not module_name or not factory_name:
         raise ValueError(f"a py: model must be py:package.module:factory, got 'py:{place}'")
-    with _add_working_folder():
+    with add_working_folder():
         module = importlib.import_module(module_name)
         factory: Callable[[], Any] | None = getattr(module, factory_name, None)
         if not callable(factory):
@@ -162,7 +162,7 @@ def _to_class_names(values: Any) -> tuple[str, ...] | None:
 
 
 @contextmanager
-def _add_working_folder() -> Any:
+def add_working_folder() -> Any:
     """Lets a module beside the user be found, as `python -m` would but a script does not."""
     here = str(Path.cwd())
     sys.path.insert(0, here)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import signature
 from typing import Annotated, Any
 
 import typer
 
+from rightly.cli.added_options import extend_options
 from rightly.cli.inputs import DATA_SETS
 from rightly.predictions.reading import read_files_as
 
@@ -36,17 +37,4 @@ def add_file_options(run: Callable[..., Any]) -> Callable[..., Any]:
             return run(**options)
 
     added = {"probabilities": (Probabilities, False), "labels": (Labels, None)}
-    read_and_run.__signature__ = signature(run).replace(  # type: ignore[attr-defined]
-        parameters=[
-            *parameters.values(),
-            *(
-                Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-                for name, (kind, default) in added.items()
-            ),
-        ]
-    )
-    read_and_run.__annotations__ = {
-        **run.__annotations__,
-        **{name: kind for name, (kind, _) in added.items()},
-    }
-    return read_and_run
+    return extend_options(read_and_run, run, added)

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rightly.calibrators import CALIBRATORS, AnyCalibrator, Calibrator, calibrator
+from rightly.calibrators import CALIBRATORS, AnyCalibrator, Calibrator, Method, calibrator
 from rightly.calibrators.adaptation.context import NoContextError
 from rightly.evaluation.adapted_sets import MeasuredCalibrator, adapt_to_sets, check_batch
 from rightly.evaluation.data_sets import LabelledSet, TestSets
+from rightly.evaluation.given_methods import build_method, find_record
 from rightly.evaluation.replicates import Replicates
 from rightly.evaluation.results import (
     Bootstrap,
@@ -95,7 +96,7 @@ class MethodComparison(NamedTuple):
 def compare_methods(
     cal: LabelledSet,
     tests: TestSets,
-    methods: Sequence[str],
+    methods: Sequence[str | Method],
     metrics: str | Sequence[str] = TABLE_METRICS,
     seeds: int = 1,
     bootstrap: Bootstrap | None = None,
@@ -114,7 +115,7 @@ def compare_methods(
     check_batch(adapt, batch)
     if seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {seeds}")
-    records = unique(CALIBRATORS.find(name) for name in methods)
+    records = unique(find_record(one) for one in methods)
     others = others or {}
     names, chosen = [*(record.name for record in records), *others], resolve_metrics(metrics)
     sizes = {dataset: len(test) for dataset, (test, _) in tests.items()}
@@ -151,16 +152,17 @@ def compare_methods(
     for record in records:
         for seed in range(seeds):
             if seed and not record.is_random:
-                same = [row for row in results if row.calibrator == record.name and not row.seed]
-                results += [row._replace(seed=seed) for row in same]
+                results += repeat_results(results, record.name, seed)
                 continue
             if progress is not None:
                 progress(record.name, done, total)
-            fitted = fit_method(record.name, *cal, seed=seed)
+            fitted = fit_method(record, *cal, seed=seed)
             measure_on_all(record.name, fitted, seed)
             done += 1
     for name, other in others.items():
         measure_on_all(name, other, 0)
+        for seed in range(1, seeds):
+            results += repeat_results(results, name, seed)
     if not results:
         raise next(iter(refusals.values()))
     if bootstrap is not None and replicates is not None:
@@ -169,6 +171,11 @@ def compare_methods(
     notes = [*describe_class_changes(accuracies), *gather_notes(fit_notes)]
     notes += [f"Left out: {error}." for error in refusals.values()]
     return MethodComparison(results, calibrators, notes)
+
+
+def repeat_results(results: Sequence[Result], name: str, seed: int) -> list[Result]:
+    """The results of the first seed for another one, of a method that draws nothing at random."""
+    return [row._replace(seed=seed) for row in results if row.calibrator == name and not row.seed]
 
 
 class BeforeAfter(NamedTuple):
@@ -228,7 +235,12 @@ def fit_uncalibrated(predictions: Predictions, labels: AnyArray) -> Calibrator:
     return calibrator("uncalibrated").fit(Predictions(predictions.logits), labels)
 
 
-def fit_method(name: str, predictions: Predictions, labels: AnyArray, seed: int = 0) -> Calibrator:
+def fit_method(
+    method: str | Method, predictions: Predictions, labels: AnyArray, seed: int = 0
+) -> Calibrator:
     """A method fitted with its own arguments, and with this seed if it takes one."""
-    arguments: dict[str, Any] = {"seed": seed} if CALIBRATORS.find(name).is_random else {}
-    return calibrator(name, **arguments).fit(predictions, labels)
+    record = find_record(method)
+    arguments: dict[str, Any] = {"seed": seed} if record.is_random else {}
+    if CALIBRATORS.get(record.name) is record:
+        return calibrator(record.name, **arguments).fit(predictions, labels)
+    return build_method(record, **arguments).fit(predictions, labels)

@@ -65,12 +65,16 @@ class ResolvedMethods(NamedTuple):
 
 
 def resolve_methods(
-    methods: str | Sequence[str] | None, cal: LabelledSet, tests: TestSets
+    methods: str | Sequence[str] | None,
+    cal: LabelledSet,
+    tests: TestSets,
+    may_be_none: bool = False,
 ) -> ResolvedMethods:
     """The methods that names, aliases and groups select; of groups, those whose inputs are there.
 
     None stands for the groups baseline, binary, paper and own, "all" for every group. A method
-    called by its own name is not skipped: it is refused when it is fitted.
+    called by its own name is not skipped: it is refused when it is fitted. With `may_be_none`, no
+    names are no error: others are compared.
     """
     groups = {method.group for method in CALIBRATORS.values()}
     asked = (
@@ -96,7 +100,7 @@ def resolve_methods(
                     skipped[name] = lacking
                 else:
                     selected.append(name)
-    if not selected:
+    if not selected and (skipped or not may_be_none):
         raise ValueError(
             "methods must hold one whose inputs are in all data, but "
             + "; ".join(f"{name} needs {', '.join(needs)}" for name, needs in skipped.items())

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rightly.calibrators import AnyCalibrator
+from rightly.calibrators import AnyCalibrator, Method
 from rightly.evaluation.adapted_sets import adapt_to_sets, check_batch
 from rightly.evaluation.data_sets import (
     LabelledSet,
@@ -14,6 +14,7 @@ from rightly.evaluation.data_sets import (
     load_test_sets,
     measure_accuracies,
 )
+from rightly.evaluation.given_methods import MethodLikes, sort_given
 from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import TABLE_METRICS, Progress, compare_methods
 from rightly.evaluation.method_selection import resolve_methods
@@ -156,7 +157,7 @@ def compare(
     cal: Any,
     tests: Mapping[str, Any],
     *,
-    methods: str | Sequence[str] | None = None,
+    methods: MethodLikes | None = None,
     metrics: str | Sequence[str] = TABLE_METRICS,
     seeds: int = 1,
     bootstrap: Bootstrap | None = None,
@@ -171,29 +172,33 @@ def compare(
 
     A data set is a path or (predictions, labels); one with shifted rows makes several test sets.
     `methods` are names, aliases or groups, or "all"; without any, the groups baseline, binary,
-    paper and own. Of a group, those methods are compared whose inputs are in all data. `metrics`
-    are names, or "all". What draws at random is fitted once a seed. With a `Bootstrap`, values
-    have intervals and paired tests. Test sets of another classifier, or with more than 1 % of the
-    calibration rows, are refused unless `any_classifier` or `allow_overlap`. With `adapt`, each
-    calibrator is adapted to every test set without its labels, or to each `batch` rows of it in
-    their order; a note names the methods that cannot be adapted. `progress` is True for a bar,
-    also in notebooks, or called with each step. `log` sends the results to a tracker, "mlflow" or
-    "wandb".
+    paper and own. Of a group, those methods are compared whose inputs are in all data. Beside names
+    there may be calibrators, fitted or not, and classes and functions that build one; a mapping
+    gives each a name of its own. `metrics` are names, or "all". What draws at random is fitted once
+    a seed. With a `Bootstrap`, values have intervals and paired tests. Test sets of another
+    classifier, or with more than 1 % of the calibration rows, are refused unless `any_classifier`
+    or `allow_overlap`. With `adapt`, each calibrator is adapted to every test set without its
+    labels, or to each `batch` rows of it in their order; a note names the methods that cannot be
+    adapted. `progress` is True for a bar, also in notebooks, or called with each step. `log` sends
+    the results to a tracker, "mlflow" or "wandb".
     """
     check_batch(adapt, batch)
     check_tracker(log)
     fitted_on, on = load_data_set(cal, argument="cal"), load_test_sets(tests)
     known = CalibrationData.of_predictions(fitted_on[0])
     check_test_sets([known], on, any_classifier, allow_overlap)
-    chosen, skipped = resolve_methods(methods, fitted_on, on)
+    given = sort_given(methods)
+    chosen, skipped = resolve_methods(given.names, fitted_on, on, given.has_objects)
+    to_fit: list[str | Method] = [*chosen, *given.records]
     with follow(progress) as step:
         results, calibrators, notes = compare_methods(
-            fitted_on, on, chosen, metrics, seeds, bootstrap, step, adapt=adapt, batch=batch
+            fitted_on, on, to_fit, metrics, seeds, bootstrap, step, given.fitted, adapt, batch
         )
     resolved = None
     if bootstrap is not None:
         reference = bootstrap.resolve(list(calibrators)).reference
-        resolved = replace(bootstrap.resolve(chosen), reference=reference)
+        names = [*chosen, *(record.name for record in given.records), *given.fitted]
+        resolved = replace(bootstrap.resolve(names), reference=reference)
     accuracy = measure_accuracies(on)
     comparison = Comparison(
         results, resolved, skipped, calibrators, fitted_on, on, accuracy, notes, adapt, batch
