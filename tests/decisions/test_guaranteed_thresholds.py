@@ -101,8 +101,14 @@ def test_needed_samples_pass_four_times_in_five():
 def test_errors_that_are_too_many_everywhere_are_named_so():
     result = rightly.threshold(*make_sample(range(0, 3000, 10), 3000))
     assert result.value is None and result.needed is None
-    assert "nor with more like them: at every threshold 10.00%" in result.reason
+    assert (
+        "nor with more like them: at every threshold that accepts 50 or more, at least 10.00% of"
+        in result.reason
+    )
     assert result.as_dict()["error"] is None
+    # The surest are all right, but of 200 samples 0.1 % allows not one error.
+    few = rightly.threshold(*make_sample([199], 200), max_error=0.001)
+    assert few.needed is None and "too few to tell how many would do" in few.reason
     close = rightly.threshold(*make_sample(range(0, 3000, 50), 3000))
     assert close.value is None and close.needed is None and "too close to 0.02" in close.reason
 

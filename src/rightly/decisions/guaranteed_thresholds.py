@@ -177,13 +177,20 @@ def _count_needed(wrong: np.ndarray, max_error: float, level: float) -> tuple[in
     n = len(wrong)
     opening = f"not with these {n:,} sample{'' if n == 1 else 's'}"
     # Fewer than in which one error is within max_error tell nothing about it.
-    least = min(n, math.ceil(1 / max_error))
+    least = math.ceil(1 / max_error)
+    if n < least and wrong[-1]:
+        return None, (
+            f"{opening}, which are too few to tell how many would do: of fewer than {least:,} not "
+            f"one may be wrong where {max_error:.4g} is the most allowed, and {int(wrong[-1])} are"
+        )
+    least = min(n, least)
     curve = wrong / np.arange(1, n + 1)
     lowest = float(curve[least - 1 :].min())
     if lowest > max_error:
         return None, (
-            f"{opening}, nor with more like them: at every threshold {lowest:.2%} or more of the "
-            f"accepted are wrong, and {max_error:.4g} is the most allowed"
+            f"{opening}, nor with more like them: at every threshold that accepts {least:,} or "
+            f"more, at least {lowest:.2%} of the accepted are wrong, and {max_error:.4g} is the "
+            "most allowed"
         )
 
     def passes(count: int) -> bool:

@@ -39,26 +39,3 @@ function writeThreshold(outcomes, k) {
   }
   return exact;
 }
-
-// Cost of 1,000 images where k are accepted, with a 95 % interval.
-function computeCost(outcomes, k, costs) {
-  const shares = [outcomes.right[k], k - outcomes.right[k], outcomes.n - k].map((x) => x / outcomes.n);
-  const values = [-costs.gain, costs.error, costs.review];
-  const sum = (of) => shares.reduce((total, share, i) => total + share * of(values[i]), 0);
-  const mean = sum((value) => value);
-  const half = 1.959964 * Math.sqrt(sum((value) => (value - mean) ** 2) / outcomes.n);
-  return { value: 1000 * mean, low: 1000 * (mean - half), high: 1000 * (mean + half) };
-}
-
-// How many to accept at the least cost; of equal costs the fewest.
-function countForLeastCost(outcomes, costs) {
-  let best = 0;
-  let least = Infinity;
-  for (let k = 0; k <= outcomes.n; k++) {
-    if (!canStopAt(outcomes, k)) continue;
-    const wrong = k - outcomes.right[k];
-    const cost = costs.error * wrong + costs.review * (outcomes.n - k) - costs.gain * outcomes.right[k];
-    if (cost < least) [best, least] = [k, cost];
-  }
-  return best;
-}

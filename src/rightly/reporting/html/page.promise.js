@@ -6,6 +6,7 @@ const MOST_RANKS = 2000;
 
 // Probability of at most so many errors among n, each with this probability.
 function binomialTail(errors, n, share) {
+  if (errors < 0) return 0;
   return errors >= n ? 1 : incompleteBeta(n - errors, errors + 1, 1 - share);
 }
 
@@ -23,10 +24,16 @@ function fewestSamples(errors, maxError, level) {
   return high;
 }
 
-// The ranks to be tested, in rising order, with the level that each starts with.
-function listRanks(n, maxError, level) {
-  let first = Math.max(Math.floor(Math.log(level) / Math.log1p(-maxError)), 1);
-  while ((1 - maxError) ** first > level) first++;
+// The fewest samples that pass if none of them is wrong.
+function countWithoutError(maxError, level) {
+  let count = Math.max(Math.floor(Math.log(level) / Math.log1p(-maxError)), 1);
+  while ((1 - maxError) ** count > level) count++;
+  return count;
+}
+
+// The first rank, doubles of it and all, in rising order, with their shares of the level.
+function listStarts(n, maxError, level) {
+  const first = countWithoutError(maxError, level);
   if (n < first) return new Map();
   const starts = [];
   for (let rank = first; rank < n; rank *= 2) starts.push(rank);
@@ -35,11 +42,19 @@ function listRanks(n, maxError, level) {
   const later = starts.length - 1;
   const levels = new Map(starts.map((rank) => [rank, Math.max(level - size, 0) / Math.max(later, 1)]));
   levels.set(first, later ? size : level);
+  return levels;
+}
+
+// The ranks to be tested, in rising order, with the level that each starts with.
+function listRanks(n, maxError, level) {
+  const levels = listStarts(n, maxError, level);
+  if (!levels.size) return levels;
+  const size = levels.values().next().value;
   const most = Math.max(Math.floor(maxError * n), 1);
   const errors = new Set([most]);
   for (let k = 0; k < MOST_RANKS; k++) errors.add(Math.floor(most ** (k / (MOST_RANKS - 1))));
   for (const count of errors) {
-    const rank = fewestSamples(count, maxError, levels.get(first));
+    const rank = fewestSamples(count, maxError, size);
     if (rank <= n && !levels.has(rank)) levels.set(rank, 0);
   }
   return new Map([...levels].sort((a, b) => a[0] - b[0]));

@@ -17,7 +17,8 @@ from rightly.reporting.html.study import Study
 from rightly.reporting.recommendations import NEARLY_ALL
 
 SCRIPTS = tuple(
-    f"page.{name}.js" for name in ("binomial", "outcomes", "promise", "threshold", "tables")
+    f"page.{name}.js"
+    for name in ("binomial", "outcomes", "costs", "promise", "needed", "threshold", "tables")
 )
 TARGET = {"accuracy": 0.98, "assurance": 0.95}  # what the page starts with
 COSTS = {"error": 10, "review": 1, "gain": 0}

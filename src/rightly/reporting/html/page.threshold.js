@@ -41,6 +41,13 @@ function writeFound(cell, outcomes, k) {
   return button.parentElement === cell ? undefined : cell.replaceChildren(button);
 }
 
+function writeReason(cell, reason) {
+  const small = document.createElement("small");
+  small.className = "reason";
+  small.textContent = reason;
+  cell.append(document.createElement("br"), small);
+}
+
 // The number in a field, or null, marked there, where it does not fit.
 function readNumber(field, fits) {
   const value = field.valueAsNumber;
@@ -78,11 +85,22 @@ function showTarget() {
   if (invalid) return;
   for (const row of document.querySelectorAll("#target-table tbody tr")) {
     const outcomes = SETS[Number(row.dataset.set)].after;
-    const k = countForPromise(outcomes, Number((1 - accuracy).toPrecision(15)), assurance);
+    const maxError = Number((1 - accuracy).toPrecision(12));
+    const k = countForPromise(outcomes, maxError, assurance);
     writeFound(row.cells[1], outcomes, k);
+    if (!k) writeReason(row.cells[1], tellNeeded(outcomes, maxError, assurance));
     row.cells[2].textContent = `${percent(k / outcomes.n)} %`;
     writeShare(row.cells[3], outcomes.right[k], k);
   }
+}
+
+// Only computed where costs change, not where the threshold moves.
+function findOptimism(outcomes, costs) {
+  const key = Object.values(costs).join(" ");
+  if (outcomes.optimism?.key !== key) {
+    outcomes.optimism = { key, value: estimateOptimism(outcomes, costs) };
+  }
+  return outcomes.optimism.value;
 }
 
 function showCosts() {
@@ -98,8 +116,11 @@ function showCosts() {
     const outcomes = SETS[Number(row.dataset.set)].after;
     const least = countForLeastCost(outcomes, costs);
     writeFound(row.cells[1], outcomes, least);
-    [least, countAccepted(outcomes, threshold), outcomes.n, 0].forEach((k, i) => {
-      writeCost(row.cells[2 + i], computeCost(outcomes, k, costs));
+    const shift = findOptimism(outcomes, costs);
+    const { value, low, high } = computeCost(outcomes, least, costs);
+    writeCost(row.cells[2], { value: value + shift, low: low + shift, high: high + shift });
+    [countAccepted(outcomes, threshold), outcomes.n, 0].forEach((k, i) => {
+      writeCost(row.cells[3 + i], computeCost(outcomes, k, costs));
     });
   }
 }
