@@ -10,15 +10,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from rightly.calibrators.solvers.execution import (
-    exp_negligible,
-    iterate_blocks,
-    iterate_chunks,
-)
+from rightly.calibrators.solvers.execution import iterate_blocks, iterate_chunks
+from rightly.calibrators.solvers.log_odds import MAX_LOG_ODDS, compute_log_odds
 from rightly.predictions import Predictions
 from rightly.predictions.masking import fill_masked
 from rightly.registry import Registry
-from rightly.tensor_shapes import Features, Labels, Logits, PerSample
+from rightly.tensor_shapes import Features, Logits, PerSample
 
 
 @dataclass(frozen=True)
@@ -32,9 +29,6 @@ class Evidence:
 
     def __call__(self, predictions: Predictions, **options: Any) -> Features:
         return self.columns(predictions, **options)
-
-
-MAX_LOG_ODDS = 12.0  # one error in 160,000: no calibration set can tell more
 
 
 def top_logits(predictions: Predictions, k: int = 10) -> Features:
@@ -186,36 +180,20 @@ def correctness_evidence_names(
 def view_log_odds(predictions: Predictions, temperature: float | Tensor = 1.0) -> ViewLogOdds:
     """Log-odds of the predicted class, the likeliest other and the likeliest of all."""
     classes, views = predictions.classes, predictions.view_logits
-    image = _log_odds(predictions.logits, classes, temperature)[:, 0]
+    image = compute_log_odds(predictions.logits, classes, temperature)[:, 0]
     if views is None:
         empty = image[:, None][:, :0]
         return ViewLogOdds(image, empty, empty, empty)
-    each = [_log_odds(views[:, i], classes, temperature) for i in range(views.shape[1])]
-    same, other, likeliest = torch.stack(each, 2).unbind(1)
+    m = views.shape[1]
+    repeated = classes[:, None].expand(-1, m).reshape(-1)
+    each = compute_log_odds(views.flatten(0, 1), repeated, temperature).unflatten(0, (-1, m))
+    same, other, likeliest = each.unbind(-1)
     return ViewLogOdds(image, same, other, likeliest)
 
 
 def image_log_odds(predictions: Predictions) -> PerSample:
     """The classifier's own log-odds of the predicted class."""
     return view_log_odds(predictions.without_views()).image
-
-
-def _log_odds(logits: Logits, classes: Labels, temperature: float | Tensor) -> Features:
-    """Log-odds of these classes, of the likeliest other class and of the likeliest of all."""
-    inverse, parts = torch.as_tensor(temperature, dtype=torch.float64).reciprocal(), []
-    for rows in iterate_chunks(logits):
-        z, chosen = logits[rows], classes[rows, None]
-        # Beside the largest, which is exactly 1, so that sums in float64 lose nothing to it. A GPU
-        # is not slowed down by what is negligible.
-        exponents = (z - z.amax(-1, keepdim=True)).mul_(inverse)
-        ratios = exponents.exp_() if z.is_cuda else exp_negligible(exponents)
-        total = ratios.sum(-1, keepdim=True, dtype=torch.float64)
-        same = ratios.gather(-1, chosen)
-        other = ratios.scatter_(-1, chosen, 0.0).amax(-1, keepdim=True)
-        ratio = torch.cat([same, other, torch.maximum(same, other)], 1).double()
-        odds = ratio.log() - (total - ratio).log()
-        parts.append(odds.clamp(-MAX_LOG_ODDS, MAX_LOG_ODDS))
-    return torch.cat(parts)
 
 
 EVIDENCE: Registry[Evidence] = Registry(

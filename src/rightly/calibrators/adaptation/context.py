@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from rightly.calibrators.adaptation.drift_reference import DriftReference
-from rightly.calibrators.evidence import MAX_LOG_ODDS
+from rightly.calibrators.solvers.log_odds import MAX_LOG_ODDS
 from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions.expected_range import find_miss, find_range
 from rightly.tensor_shapes import Labels, PerSample

@@ -1,7 +1,7 @@
 """How solvers run: on slices that fit the device, on one thread where results must repeat."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -35,6 +35,48 @@ def iterate_blocks(points: Features) -> Iterator[slice]:
 def is_unsynchronised(x: Tensor) -> bool:
     """Whether looking at values is impossible (in a graph) or makes a processor wait for a GPU."""
     return torch.compiler.is_exporting() or x.device.type != "cpu"
+
+
+def scale_gaps(logits: Logits, reference: Tensor, inverse: Tensor) -> Logits:
+    """b (z - reference), each row at its b, up to a number that is the same for all of a row.
+
+    That number is rounding on a GPU, where one kernel multiplies and subtracts; it is none on a
+    processor. Ratios of the exponentials in a row are exact on both.
+    """
+    if torch.compiler.is_exporting() or not logits.is_cuda:
+        return (logits - reference).mul_(inverse)
+    inverse = inverse.to(logits)
+    return torch.addcmul(-reference * inverse, logits, inverse)
+
+
+def record_launches(
+    function: Callable[[Tensor], Tensor], example: Tensor
+) -> Callable[[Tensor], Tensor]:
+    """The same function of tensors like the example; on a GPU all its kernels are one launch.
+
+    A small network is a hundred kernels of some microseconds, and to start each of them takes
+    longer than it runs. A function that looks at values cannot be recorded and stays as it is.
+    An answer holds until the next call.
+    """
+    if not example.is_cuda:
+        return function
+    place, graph, stream = example.clone(), torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    try:
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):  # libraries set themselves up at a first call
+            function(place)
+        torch.cuda.current_stream().wait_stream(stream)
+        with torch.cuda.graph(graph, stream=stream):
+            answer = function(place)
+    except RuntimeError:
+        return function
+
+    def replay(x: Tensor) -> Tensor:
+        place.copy_(x)
+        graph.replay()
+        return answer
+
+    return replay
 
 
 def exp_negligible(exponents: Tensor) -> Tensor:

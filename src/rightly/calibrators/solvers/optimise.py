@@ -11,7 +11,7 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from rightly.calibrators.solvers.execution import deterministic
+from rightly.calibrators.solvers.execution import deterministic, record_launches
 from rightly.calibrators.solvers.mlp import Layer, draw_layers, parameters, run
 from rightly.tensor_shapes import Features, Labels, PerSampleBool
 
@@ -122,19 +122,28 @@ def minimise_lbfgs(
     start = torch.cat([tensor.detach().flatten() for tensor in tensors])
     best, kept, waited, iterations = float("inf"), start.cpu().numpy(), 0, 0
 
-    def value_and_slope(point: np.ndarray) -> tuple[float, np.ndarray]:
-        # One copy there and one back: on a GPU each makes the processor wait.
-        place = torch.from_numpy(point).to(start.device).requires_grad_()
+    def differentiate(place: Tensor) -> Tensor:
+        place = place.detach().requires_grad_()
         network = _unflatten(place, layers)
         squares = torch.stack([weight.square().sum() for weight, _ in network])
         value = on_train(network) + decay * squares.sum()
         (slope,) = torch.autograd.grad(value, place)
-        answer = torch.cat([value.detach()[None], slope]).cpu().numpy()
+        return torch.cat([value.detach()[None], slope])
+
+    def hold_out(place: Tensor) -> Tensor:
+        assert on_held is not None
+        return on_held(_unflatten(place, layers)).detach()
+
+    differentiate_at = record_launches(differentiate, start)
+    hold_out_at = record_launches(hold_out, start) if on_held is not None else hold_out
+
+    def value_and_slope(point: np.ndarray) -> tuple[float, np.ndarray]:
+        # One copy there and one back: on a GPU each makes the processor wait.
+        answer = differentiate_at(torch.from_numpy(point).to(start.device)).cpu().numpy()
         return float(answer[0]), answer[1:]
 
     def compute_held_out(point: np.ndarray) -> float:
-        assert on_held is not None
-        return _value(on_held(_unflatten(torch.from_numpy(point).to(start.device), layers)))
+        return float(hold_out_at(torch.from_numpy(point).to(start.device)))
 
     def check_held_out(point: np.ndarray) -> None:
         nonlocal best, kept, waited, iterations

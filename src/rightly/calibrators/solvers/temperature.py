@@ -10,7 +10,12 @@ from functools import lru_cache
 import torch
 from scipy.optimize import brentq, minimize_scalar
 
-from rightly.calibrators.solvers.execution import exp_negligible, is_unsynchronised, iterate_chunks
+from rightly.calibrators.solvers.execution import (
+    exp_negligible,
+    is_unsynchronised,
+    iterate_chunks,
+    scale_gaps,
+)
 from rightly.calibrators.solvers.scaled_scores import CalibrationData
 from rightly.losses import Loss, cross_entropy
 from rightly.predictions.masking import fill_masked
@@ -38,9 +43,11 @@ def top_probability(logits: Logits, inverse: PerSample, classes: Labels | None =
     for rows in iterate_chunks(logits):
         z = logits[rows]
         top = z.argmax(-1) if classes is None else classes[rows]
-        gaps = (z - z.gather(1, top[:, None])).mul_(inverse[rows, None].to(z.dtype))
-        others = gaps.exp_().scatter_(1, top[:, None], 0).sum(-1)
-        parts.append((1 + others.double()).reciprocal())
+        gaps = scale_gaps(z, z.gather(1, top[:, None]), inverse[rows, None].to(z.dtype))
+        e = gaps.exp_()
+        largest = e.gather(1, top[:, None]).squeeze(1).double()
+        others = e.scatter_(1, top[:, None], 0).sum(-1)
+        parts.append((1 + others.double() / largest).reciprocal())
     return torch.cat(parts)
 
 
