@@ -224,7 +224,8 @@ class Calibrator(Adaptable, ABC):
 
     def compute_temperature(self, predictions: Predictions) -> PerSample:
         confidence = self.compute_confidence(predictions)
-        return inverse_temperature_for(predictions.logits, confidence).reciprocal()
+        inverse = inverse_temperature_for(predictions.logits, confidence, predictions.classes)
+        return inverse.reciprocal()
 
     def compute_probabilities(self, predictions: Predictions) -> Logits:
         inverse = self.compute_temperature(predictions).reciprocal()
@@ -233,7 +234,7 @@ class Calibrator(Adaptable, ABC):
     def compute_together(self, predictions: Predictions) -> Calibrated:
         """By default the probabilities of the temperature that gives this confidence."""
         confidence = self.compute_confidence(predictions)
-        inverse = inverse_temperature_for(predictions.logits, confidence)
+        inverse = inverse_temperature_for(predictions.logits, confidence, predictions.classes)
         probabilities = scaled_softmax(predictions.logits, inverse)
         classes = self.compute_classes(predictions)
         return Calibrated(classes, confidence, inverse.reciprocal(), probabilities)

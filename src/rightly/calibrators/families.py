@@ -113,5 +113,5 @@ class VectorCalibrator(Calibrator):
         probabilities = self.compute_probabilities(predictions)
         classes = predictions.classes if self.keeps_class else probabilities.argmax(-1)
         confidence = probabilities.gather(-1, classes[:, None]).squeeze(-1)
-        inverse = inverse_temperature_for(predictions.logits, confidence)
+        inverse = inverse_temperature_for(predictions.logits, confidence, predictions.classes)
         return Calibrated(classes, confidence, inverse.reciprocal(), probabilities)

@@ -13,9 +13,10 @@ from torch import Tensor
 
 from rightly.calibrators.solvers.execution import is_unsynchronised, iterate_chunks
 from rightly.predictions.masking import MASKED, has_masked
-from rightly.tensor_shapes import Logits, PerSample
+from rightly.tensor_shapes import Labels, Logits, PerSample
 
-CLOSE = 1e-4  # a step that is this small, relatively, leaves an error of about its cube
+# A step that is this small, relatively, leaves an error of about its cube.
+CLOSE = {torch.float32: 3e-3, torch.float64: 1e-4}
 FIXED_STEPS = 9  # in a graph or on a GPU, where looking whether to stop costs more than a step
 MAX_STEPS = 60
 LEAST_EXPONENT = -80.0  # smaller ones count as nothing; float32 holds exp of it in all its digits
@@ -44,10 +45,9 @@ class _Rows:
     highest: PerSample
 
     @staticmethod
-    def of(z: Logits, confidence: PerSample) -> tuple["_Rows", Shape]:
+    def of(z: Logits, top: Tensor, confidence: PerSample) -> tuple["_Rows", Shape]:
         """The rows, and their shape at b = 0."""
-        largest, top = z.max(-1, keepdim=True)
-        gaps = z - largest
+        gaps = z - z.gather(-1, top)
         masked = z <= MASKED if has_masked(z) else None
         others = torch.full_like(confidence, z.shape[1] - 1)
         if masked is not None:
@@ -69,7 +69,7 @@ class _Rows:
         total = e.sum(-1).double().clamp_min(TINY)
         e *= self.gaps
         first = e.sum(-1).double() / total
-        second = torch.linalg.vecdot(e, self.gaps).double() / total
+        second = e.mul_(self.gaps).sum(-1).double() / total
         return Shape(-total.log(), -first, (second - first.square()).clamp_min(0))
 
     def propose(self, b: PerSample, shape: Shape) -> PerSample:
@@ -90,14 +90,19 @@ class _Rows:
         )
 
 
-def inverse_temperature_for(logits: Logits, confidence: PerSample) -> PerSample:
+def inverse_temperature_for(
+    logits: Logits, confidence: PerSample, classes: Labels | None = None
+) -> PerSample:
     """The inverse temperature at which softmax gives each row's class this confidence.
 
-    A confidence at or below 1 / c has no temperature: its row becomes all but uniform.
+    A confidence at or below 1 / c has no temperature: its row becomes all but uniform. Classes,
+    where known, are those of the largest logits.
     """
     parts = []
     for chunk in iterate_chunks(logits):
-        rows, flat = _Rows.of(logits[chunk], confidence[chunk].double())
+        z = logits[chunk]
+        top = z.argmax(-1) if classes is None else classes[chunk]
+        rows, flat = _Rows.of(z, top[:, None], confidence[chunk].double())
         b = rows.propose(torch.zeros_like(rows.target), flat).clamp(rows.lowest, rows.highest)
         parts.append(torch.where(flat.slope > 0, _solve(rows, b), torch.ones_like(b)))
     return torch.cat(parts)
@@ -107,7 +112,7 @@ def _solve(rows: _Rows, b: PerSample) -> PerSample:
     """Steps from b inside a bracket that shrinks; rows that are done no longer take part."""
     found, index = b, None
     low, high = torch.zeros_like(b), 2 * rows.highest
-    is_fixed = is_unsynchronised(b)
+    is_fixed, close = is_unsynchronised(b), CLOSE[rows.gaps.dtype]
     done = torch.zeros_like(b, dtype=torch.bool)
     for _ in range(FIXED_STEPS if is_fixed else MAX_STEPS):
         shape = rows.at(b)
@@ -116,7 +121,7 @@ def _solve(rows: _Rows, b: PerSample) -> PerSample:
         step = rows.propose(b, shape)
         inside = (step >= low) & (step <= high)
         following = torch.where(inside, step, (low + high) / 2).clamp(rows.lowest, rows.highest)
-        moved = (following - b).abs() > CLOSE * following
+        moved = (following - b).abs() > close * following
         b = torch.where(done, b, following)
         done = done | ~moved
         if is_fixed:

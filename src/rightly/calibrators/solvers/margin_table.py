@@ -46,7 +46,7 @@ def log_sum_others(z: Tensor, leading: TopTwo, inverse: Tensor) -> tuple[Tensor,
     gaps = z - leading.second[:, None]
     e = exp_negligible(gaps * inverse[:, None]).scatter_(1, leading.where[:, None], 0)
     total = e.sum(-1)
-    return total.log(), torch.linalg.vecdot(e, gaps) / total
+    return total.log(), e.mul_(gaps).sum(-1) / total
 
 
 def log_sum(margin: Tensor) -> Tensor:

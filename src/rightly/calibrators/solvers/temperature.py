@@ -119,7 +119,7 @@ def compute_moments(logits: Logits, inverse: float) -> Moments:
         total = e.sum(-1).double()
         e *= gaps
         first = e.sum(-1).double() / total
-        second = torch.linalg.vecdot(e, gaps).double() / total
+        second = e.mul_(gaps).sum(-1).double() / total
         parts.append((total.log(), first, (second - first.square()).clamp_min(0)))
     return Moments(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
