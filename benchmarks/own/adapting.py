@@ -30,7 +30,7 @@ from scipy.special import expit, logit
 import rightly
 from benchmarks.own.accuracy_peers import measure_peers
 from benchmarks.own.evaluate_own import OWN
-from benchmarks.own.targets import BASE
+from benchmarks.own.targets import BASE, list_classifiers
 from rightly.evaluation.data_sets import load_data_set
 from rightly.metrics import auroc, brier, ece
 from rightly.predictions import Predictions
@@ -62,12 +62,10 @@ def main() -> None:
     parser.add_argument("--augmented", type=int, default=1000, help="images a shift to fit on")
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
-    names = options.classifiers.split(",")
-    if names == ["all"]:
-        names = sorted(file.parent.name for file in options.predictions.glob("*/cal.npz"))
     warnings.filterwarnings("ignore", message="the context of this batch")
     tables: dict[str, dict[tuple[str, str], Measured]] = {}
     extras: dict[str, list[float]] = {}
+    names = list_classifiers(options.predictions, options.classifiers)
     for name in names:
         for method, values in measure_classifier(name, options, extras).items():
             tables.setdefault(method, {}).update({(name, t): v for t, v in values.items()})

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import expit
 
 import rightly
+from benchmarks.own.targets import list_classifiers
 from rightly.calibrators.adaptation.adapting import find_context
 from rightly.calibrators.adaptation.context import score
 from rightly.calibrators.adaptation.drift_reference import (
@@ -61,9 +62,7 @@ def main() -> None:
         return
     if options.predictions is None:
         parser.error("give PREDICTIONS or --simulated-classes")
-    names = options.classifiers.split(",")
-    if names == ["all"]:
-        names = sorted(path.name for path in options.predictions.iterdir() if path.is_dir())
+    names = list_classifiers(options.predictions, options.classifiers)
     print(
         "| classifier | method | false alarms a year: shift, class mix | with skewed class mixes: "
         "shift a year, mixes noticed | samples until half of the streams alarm: each shift |"

@@ -34,6 +34,7 @@ from benchmarks.own.targets import (
     format_means,
     format_ranks,
     format_targets,
+    list_classifiers,
 )
 from rightly.evaluation.data_sets import load_data_set
 from rightly.evaluation.measurement import TABLE_METRICS, measure
@@ -76,9 +77,8 @@ def main() -> None:
 
 def list_names(options: argparse.Namespace) -> tuple[list[str], list[str]]:
     """Classifiers and shifts as the options name them, `all` by the files that there are."""
-    classifiers, shifts = options.classifiers.split(","), options.shifts.split(",")
-    if classifiers == ["all"]:
-        classifiers = sorted(file.parent.name for file in options.predictions.glob("*/cal.npz"))
+    classifiers = list_classifiers(options.predictions, options.classifiers)
+    shifts = options.shifts.split(",")
     if shifts == ["all"]:
         files = (options.predictions / classifiers[0]).glob("*.npz")
         shifts = sorted({file.stem for file in files} - {"cal", IN_DISTRIBUTION})

@@ -32,7 +32,7 @@ from benchmarks.own.adapting import (
     to_device,
 )
 from benchmarks.own.evaluate_own import OWN
-from benchmarks.own.targets import BASE
+from benchmarks.own.targets import BASE, list_classifiers
 from rightly.evaluation.data_sets import load_data_set
 from rightly.transforms.shifts import STANDARD_SHIFTS, kind
 
@@ -58,15 +58,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1000, help="of each test set")
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
-    names = options.classifiers.split(",")
-    if names == ["all"]:
-        names = sorted(file.parent.name for file in options.predictions.glob("*/cal.npz"))
     warnings.filterwarnings("ignore", message="the context of this batch")
     head = (
         "set | severities | images | passes | ECE id | Brier | AUROC | excess | gap | blur | held"
     )
     print(f"| {head} |\n|{'---|' * 11}", flush=True)
     rows: dict[str, list[Mapping[str, tuple[Measured, ...]]]] = {}
+    names = list_classifiers(options.predictions, options.classifiers)
     for name in names:
         for setting, values in measure_sets(name, options):
             rows.setdefault(setting, []).append(values)

@@ -23,10 +23,10 @@ import torch
 from torch import Tensor
 
 import rightly
-from benchmarks.long_table import Entry, append_entries, parse_names, read_entries
+from benchmarks.long_table import Entry, append_entries, read_entries
 from benchmarks.own.boosting import Labelled
 from benchmarks.own.evaluate_own import OWN
-from benchmarks.own.targets import BASE
+from benchmarks.own.targets import BASE, list_classifiers
 from rightly.evaluation.data_sets import load_data_set
 from rightly.predictions import Predictions
 
@@ -221,10 +221,8 @@ def main() -> None:
     listed = list_conditions()
     titles = options.conditions.split(";") if options.conditions else list(listed)
     conditions = [listed[title.strip()] for title in titles]
-    present = sorted(file.parent.name for file in options.predictions.glob("*/cal.npz"))
-    classifiers = None if options.classifiers == "all" else options.classifiers
     entries: list[Entry] = []
-    for name in parse_names(classifiers, present, "--classifiers"):
+    for name in list_classifiers(options.predictions, options.classifiers):
         entries += measure_classifier(name, conditions, options)
     print("", *format_conditions(entries, conditions), sep="\n")
 

@@ -1,12 +1,13 @@
 """Rightly's own calibrator beside temperature scaling: means, targets and ranks as text."""
 
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 import rightly
-from benchmarks.long_table import Entry, rank_methods
+from benchmarks.long_table import Entry, parse_names, rank_methods
 from rightly.evaluation.measurement import TABLE_METRICS
 from rightly.metrics import METRICS
 
@@ -33,6 +34,12 @@ TARGETS: dict[str, tuple[Target, Target]] = {
     "boosting": PLAIN,
     "oracle": PLAIN,
 }
+
+
+def list_classifiers(predictions: Path, names: str) -> list[str]:
+    """Names joined by commas, or for `all` those of the folders that hold a cal.npz."""
+    present = sorted(file.parent.name for file in predictions.glob("*/cal.npz"))
+    return parse_names(None if names == "all" else names, present, "--classifiers")
 
 
 def select_side(entries: Collection[Entry], side: str) -> list[Entry]:

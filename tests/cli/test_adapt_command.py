@@ -51,3 +51,9 @@ def test_an_input_is_not_overwritten(folder, capsys):
     saved = str(folder / "cal.safetensors")
     assert main(["adapt", saved, str(folder / "haze.npz"), "--out", saved]) == 2
     assert "it is read as input" in capsys.readouterr().err
+
+
+def test_the_name_of_a_calibrators_file_is_asked_for(folder, tmp_path, capsys):
+    arguments = ["adapt", str(folder / "cal.safetensors"), str(folder / "blur.npz")]
+    assert main([*arguments, "--out", str(tmp_path / "adapted.pt")]) == 2
+    assert "--out must be a calibrator's file" in capsys.readouterr().err

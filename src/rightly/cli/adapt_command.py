@@ -28,10 +28,12 @@ def run(
     from rightly.atomic_write import check_target
     from rightly.calibrators import load_calibrator
     from rightly.calibrators.adaptation.context import NoContextError
+    from rightly.calibrators.serialization import check_name
     from rightly.evaluation.leakage import CalibrationData, check_same_classifier
     from rightly.predictions import load
 
     check_target(out, [calibrator, unlabelled])
+    check_name(out)
     with show_status("adapting"):
         fitted = load_calibrator(calibrator)
         predictions, _ = load(unlabelled)
