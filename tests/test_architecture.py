@@ -25,8 +25,8 @@ LAYERS = [
     {"serving"},
     {"cli"},
 ]
-FUNCTIONS = ("collect", "compare", "evaluate", "fit", "rank", "report")
-RESERVED = {"evaluate", "report", "compare", "rank", "fit", "threshold", "adapt"}
+FUNCTIONS = ("benchmark", "collect", "compare", "evaluate", "fit", "rank", "report")
+RESERVED = {"benchmark", "evaluate", "report", "compare", "rank", "fit", "threshold", "adapt"}
 HEAVY = {"torch", "scipy", "sklearn"}
 # What must load without torch and SciPy: NumPy's half, and what runs where a model is served.
 LIGHT = [

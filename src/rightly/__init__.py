@@ -41,10 +41,12 @@ if TYPE_CHECKING:
     from rightly.predictions import load as load
     from rightly.predictions import save as save
     from rightly.registry import register as register
+    from rightly.reporting import Benchmark as Benchmark
     from rightly.reporting import Comparison as Comparison
     from rightly.reporting import Evaluation as Evaluation
     from rightly.reporting import Ranking as Ranking
     from rightly.reporting import Report as Report
+    from rightly.reporting import benchmark as benchmark
     from rightly.reporting import compare as compare
     from rightly.reporting import evaluate as evaluate
     from rightly.reporting import rank as rank
@@ -85,10 +87,12 @@ __all__, __getattr__, __dir__ = lazy_names(
         "predictions": ("Predictions", "concatenate", "load", "save"),
         "registry": ("register",),
         "reporting": (
+            "Benchmark",
             "Comparison",
             "Evaluation",
             "Ranking",
             "Report",
+            "benchmark",
             "compare",
             "evaluate",
             "rank",

@@ -18,6 +18,7 @@ from rightly import __version__
 from rightly.cli import (
     adapt_command,
     apply_command,
+    benchmark_command,
     budget_command,
     card_command,
     collect_command,
@@ -49,6 +50,7 @@ COMMANDS = {
     "doctor": doctor_command,
     "compare": compare_command,
     "rank": rank_command,
+    "benchmark": benchmark_command,
     "methods": methods_command,
     "fit": fit_command,
     "evaluate": evaluate_command,

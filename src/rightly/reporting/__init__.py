@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rightly.reporting.evaluation_table import evaluate as evaluate
     from rightly.reporting.html_report import Report as Report
     from rightly.reporting.html_report import report as report
+    from rightly.reporting.over_classifiers.benchmarks import Benchmark as Benchmark
+    from rightly.reporting.over_classifiers.benchmarks import benchmark as benchmark
     from rightly.reporting.ranking import Ranking as Ranking
     from rightly.reporting.ranking import rank as rank
 
@@ -23,6 +25,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "comparison": ("Comparison", "compare"),
         "evaluation_table": ("Evaluation", "evaluate"),
         "html_report": ("Report", "report"),
+        "over_classifiers.benchmarks": ("Benchmark", "benchmark"),
         "ranking": ("Ranking", "rank"),
     },
 )

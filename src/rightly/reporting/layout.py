@@ -48,6 +48,7 @@ class Layout:
     columns: Sequence[Column]
     group_notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    stacks_intervals: bool = False  # in LaTeX, which has none otherwise: below the values
 
     @property
     def groups(self) -> list[str]:

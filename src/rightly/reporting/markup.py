@@ -19,6 +19,16 @@ LATEX_TEXT = {
     "°": r"$^{\circ}$",
 }
 
+STYLE = (
+    "body{font:14px/1.4 system-ui,sans-serif;margin:1.5rem;color:#111;background:#fff}"
+    "table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
+    "th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #ddd}"
+    "thead th[colspan]{text-align:center}"
+    "tbody th,thead th:first-child{position:sticky;left:0;background:#fff;text-align:left}"
+    "tbody th{font-weight:normal}td small{color:#555;white-space:nowrap}"
+    "p{max-width:60rem}img{max-width:100%}"
+)
+
 
 def to_markdown(layout: Layout) -> str:
     """One pipe table a group of columns, the best of each column in bold."""
@@ -85,6 +95,9 @@ def to_latex(layout: Layout) -> str:
     for i, name in enumerate(layout.names):
         cells = [_write_latex_cell(column.cells[i]) for column in layout.columns]
         lines.append(" & ".join([_escape_latex(name), *cells]) + r" \\")
+        intervals = [_write_latex_interval(column.cells[i]) for column in layout.columns]
+        if layout.stacks_intervals and any(intervals):
+            lines.append(" & ".join(["", *intervals]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
@@ -94,8 +107,20 @@ def _write_latex_cell(cell: Cell) -> str:
     return text + LATEX_MARKS[cell.mark[:1]]
 
 
+def _write_latex_interval(cell: Cell) -> str:
+    return rf"{{\tiny {_escape_latex(cell.interval)}}}" if cell.interval else ""
+
+
 def _escape_latex(text: str) -> str:
     return "".join(LATEX_TEXT.get(character, character) for character in text)
+
+
+def to_page(title: str, body: str) -> str:
+    """A whole page that needs nothing else."""
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}'
+        f"</title><style>{STYLE}</style></head>\n<body>{body}</body></html>\n"
+    )
 
 
 def to_html(layout: Layout) -> str:

@@ -1,6 +1,5 @@
 """Where the numbers of a report come from: versions and digests of files."""
 
-import hashlib
 import os
 import platform
 from collections.abc import Iterable
@@ -8,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from rightly.predictions.digests import digest_file as digest_file
 
 
 def read_versions() -> dict[str, str]:
@@ -28,15 +29,3 @@ def digest_files(sources: Iterable[Any]) -> dict[str, str]:
     """SHA-256 of those data that are files or folders, by their paths."""
     paths = [Path(source) for source in sources if isinstance(source, str | os.PathLike)]
     return {str(path): digest_file(path) for path in paths}
-
-
-def digest_file(path: Path) -> str:
-    """SHA-256 of a file, or of all files of a folder with their names."""
-    digest = hashlib.sha256()
-    for file in [path] if path.is_file() else sorted(path.iterdir()):
-        if path.is_dir():
-            digest.update(file.name.encode())
-        with file.open("rb") as opened:
-            while block := opened.read(2**20):
-                digest.update(block)
-    return digest.hexdigest()

@@ -68,15 +68,7 @@ class ResultTable(ABC, Generic[Row]):
         return require("pandas").DataFrame(self.to_records())
 
     def to_csv(self, path: FilePath | None = None) -> str:
-        records = self.to_records()
-        text = io.StringIO()
-        writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(
-            {key: "" if _is_nan(value) else escape_formula(value) for key, value in record.items()}
-            for record in records
-        )
-        return _write(text.getvalue(), path)
+        return _write(encode_csv(self.to_records()), path)
 
     def to_json(self, path: FilePath | None = None) -> str:
         """What is not available is null."""
@@ -90,8 +82,24 @@ class ResultTable(ABC, Generic[Row]):
     def to_markdown(self, path: FilePath | None = None) -> str:
         return _write(markup.to_markdown(self.lay_out()), path)
 
+    def to_html(self, path: FilePath | None = None) -> str:
+        """A page with the table."""
+        return _write(markup.to_page(self.kind.capitalize(), markup.to_html(self.lay_out())), path)
+
     def _repr_html_(self) -> str:
         return markup.to_html(self.lay_out())
+
+
+def encode_csv(records: Sequence[Mapping[str, Any]]) -> str:
+    """Records with the same keys as a table; what is not available is empty."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(
+        {key: "" if _is_nan(value) else escape_formula(value) for key, value in record.items()}
+        for record in records
+    )
+    return text.getvalue()
 
 
 def read_results(path: FilePath, kind: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rightly.evaluation.method_selection import MethodChoice
     from rightly.evaluation.view_cost import ViewCost
     from rightly.evaluation.view_selection import ViewRanking
-    from rightly.reporting import Comparison, Evaluation, Ranking
+    from rightly.reporting import Benchmark, Comparison, Evaluation, Ranking
 
 UNBOUND = 100_000  # wider than any table
 STYLES = {BETTER: "bold", WORSE: "italic"}
@@ -57,6 +57,17 @@ def render_evaluation(evaluation: "Evaluation", width: int | None) -> Group:
 def render_ranking(ranking: "Ranking", width: int | None) -> Group:
     """Calibrators over several classifiers, best mean rank first."""
     return render_layout(ranking.lay_out(), width)
+
+
+def render_benchmark(benchmark: "Benchmark", width: int | None) -> Group:
+    """Means over classifiers and test sets with mean ranks, then tests beside the reference."""
+    layout = benchmark.lay_out()
+    shown = replace(layout.select(layout.groups[-2:]), notes=layout.notes)
+    parts: list[RenderableType] = [render_layout(shown, width, side_by_side=False)]
+    if benchmark.tests is not None:
+        tested = benchmark.tests.lay_out()
+        parts += [Text(""), render_layout(tested, width, side_by_side=False)]
+    return Group(*parts)
 
 
 def render_views(ranking: "ViewRanking", width: int | None) -> Group:

@@ -134,14 +134,11 @@ def _draw_together(data: FigureData, draw: Callable[[dict[str, Outcomes], Any, s
 
 
 def _draw_reliability(data: FigureData) -> Any:
-    from rightly.reporting.figures.calibration import draw_reliability
+    from rightly.reporting.figures.panels import draw_reliability_panel
 
-    def draw(one: Outcomes, ax: Any, title: str) -> None:
-        bins = curves.reliability(one.confidence, one.correct, data.bins)
-        ece = METRICS["ece"].measure(one.confidence, one.correct)
-        draw_reliability(bins, ax, title, f"ECE {format_percent(ece)} %")
-
-    return _draw_each(data, draw)
+    return _draw_each(
+        data, lambda one, ax, title: draw_reliability_panel(one, ax, title, data.bins)
+    )
 
 
 def _draw_smooth(data: FigureData) -> Any:
@@ -175,26 +172,15 @@ def _draw_ks(data: FigureData) -> Any:
 
 
 def _draw_roc(data: FigureData) -> Any:
-    from rightly.reporting.figures.ranking import draw_roc
+    from rightly.reporting.figures.panels import draw_roc_panel
 
-    def draw(outcomes: dict[str, Outcomes], ax: Any, title: str) -> None:
-        lines = {name: curves.roc(one.confidence, one.correct) for name, one in outcomes.items()}
-        draw_roc(lines, ax, title)
-
-    return _draw_together(data, draw)
+    return _draw_together(data, draw_roc_panel)
 
 
 def _draw_risk_coverage(data: FigureData) -> Any:
-    from rightly.reporting.figures.ranking import draw_risk_coverage
+    from rightly.reporting.figures.panels import draw_risk_coverage_panel
 
-    def draw(outcomes: dict[str, Outcomes], ax: Any, title: str) -> None:
-        lines = {
-            name: curves.risk_coverage(one.confidence, one.correct)
-            for name, one in outcomes.items()
-        }
-        draw_risk_coverage(lines, ax, title)
-
-    return _draw_together(data, draw)
+    return _draw_together(data, draw_risk_coverage_panel)
 
 
 def _draw_temperature(data: FigureData) -> Any:

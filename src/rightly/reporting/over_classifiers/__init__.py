@@ -1,0 +1,1 @@
+"""Benchmarks for people: tables, tests, figures and files of methods over classifiers."""

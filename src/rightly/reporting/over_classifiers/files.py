@@ -1,0 +1,87 @@
+"""The files of a benchmark: tables in every format, values, comparisons, figures, and a page."""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rightly.atomic_write import write_atomically
+from rightly.reporting import markup
+from rightly.reporting.over_classifiers.pictures import choose_methods
+from rightly.reporting.result_table import ResultTable, encode_csv
+
+if TYPE_CHECKING:
+    from rightly.reporting.over_classifiers.benchmarks import Benchmark
+
+DRAWN = (".pdf", ".svg")  # for papers, and for pages
+
+
+def write_benchmark(
+    benchmark: "Benchmark", folder: Path, figures: Sequence[str] | None = None
+) -> list[Path]:
+    """Writes all files; `figures` names the methods drawn, by default the usual ones."""
+    drawn = choose_methods(benchmark, figures)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = _write_table(benchmark, folder / "table")
+    if benchmark.tests is not None:
+        written += _write_table(benchmark.tests, folder / "tests")
+    written.append(folder / "benchmark.json")
+    benchmark.to_json(written[-1])
+    written.append(folder / "values.csv")
+    _write_text(written[-1], encode_csv(benchmark.list_values()))
+    (folder / "comparisons").mkdir(exist_ok=True)
+    for name, comparison in benchmark.comparisons.items():
+        written.append(folder / "comparisons" / f"{name}.json")
+        comparison.to_json(written[-1])
+    pictures = _draw_all(benchmark, folder / "figures", drawn)
+    written += pictures
+    tables: list[ResultTable[Any]] = (
+        [benchmark] if benchmark.tests is None else [benchmark, benchmark.tests]
+    )
+    body = "".join(f"<h2>{one.kind.capitalize()}</h2>{one._repr_html_()}" for one in tables)
+    images = [path.relative_to(folder).as_posix() for path in pictures if path.suffix == ".svg"]
+    body += "".join(f'<h2>{escape(Path(one).stem)}</h2><img src="{escape(one)}">' for one in images)
+    written.append(folder / "index.html")
+    _write_text(written[-1], markup.to_page("Benchmark", body))
+    return written
+
+
+def _write_table(table: ResultTable[Any], stem: Path) -> list[Path]:
+    formats = {
+        ".md": table.to_markdown,
+        ".tex": table.to_latex,
+        ".csv": table.to_csv,
+        ".html": table.to_html,
+    }
+    for ending, write in formats.items():
+        write(stem.with_suffix(ending))
+    return [stem.with_suffix(ending) for ending in formats]
+
+
+def _draw_all(benchmark: "Benchmark", folder: Path, methods: Sequence[str]) -> list[Path]:
+    from rightly.reporting.figures.style import save
+
+    folder.mkdir(exist_ok=True)
+    figures: dict[str, Any] = {}
+    if benchmark.tests is not None:
+        for test in benchmark.tests.metrics:
+            figures[f"critical-difference-{test.metric}"] = benchmark.tests.plot(metric=test.metric)
+    for i, dataset in enumerate(benchmark.datasets):
+        stem = f"reliability-{_to_stem(dataset, i)}"
+        figures[stem] = benchmark.plot("reliability", methods=methods, dataset=dataset)
+    for kind in ("roc", "risk-coverage"):
+        figures[kind] = benchmark.plot(kind, methods=methods)
+    paths = [folder / f"{stem}{ending}" for stem in figures for ending in DRAWN]
+    for path in paths:
+        save(figures[path.name.removesuffix(path.suffix)], path)
+    return paths
+
+
+def _to_stem(dataset: str, number: int) -> str:
+    """A test set's name in that of a file, where it can be: shifts have colons."""
+    safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in dataset)
+    return safe if safe == dataset else f"{safe}-{number}"
+
+
+def _write_text(path: Path, text: str) -> None:
+    write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
