@@ -259,6 +259,28 @@ def test_names_of_all_classes_come_from_a_file(tmp_path, own, capsys):
     assert "--class-names must have one name a line" in capsys.readouterr().err
 
 
+def test_names_of_imagenet_are_taken_where_the_user_says_so(tmp_path, own, capsys):
+    images = tmp_path / "photos"
+    images.mkdir()
+    for i in range(4):
+        Image.new("RGB", (8, 8), (50 * i, 0, 0)).save(images / f"{i}.png")
+    labels = tmp_path / "labels.csv"
+    labels.write_text("file,label\n0.png,0\n1.png,207\n2.png,517\n3.png,999\n")
+    given = ["--images", str(images), "--labels", str(labels), "--quiet"]
+    command = ["collect", "--views", "hflip", *given]
+    for out, said in (("unsaid", []), ("said", ["--class-names", "imagenet"])):
+        target = ["--model", own(classes=1000), "--out", str(tmp_path / out)]
+        assert main([*command, *target, *said]) == 0
+    assert rightly.load(tmp_path / "unsaid")[0].class_names is None
+    names = rightly.load(tmp_path / "said")[0].class_names
+    assert (names[0], names[207], names[517]) == ("tench", "golden retriever", "crane (machine)")
+    target = ["--model", own(classes=5), "--out", str(tmp_path / "five")]
+    assert main([*command, *target, "--class-names", "imagenet"]) == 2
+    assert "1000 classes but the classifier 5" in capsys.readouterr().err
+    assert main([*command, *target, "--class-names", "imagenets"]) == 2
+    assert "must be a file or the word imagenet" in capsys.readouterr().err
+
+
 FAILING = """
 from torch import nn
 

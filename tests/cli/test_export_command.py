@@ -5,6 +5,7 @@ import pytest
 from rightly.cli import main
 from rightly.deployment import open_exported
 from tests.cli.conftest import MODEL
+from tests.deployment.tiny_models import fitted
 
 
 def test_the_file_names_its_classifier(place):
@@ -22,6 +23,19 @@ def test_file_and_torch_are_compared_on_as_many_pictures_as_asked(place, tmp_pat
     assert open_exported(out).metadata["parity"]["images"] == 2
     assert main(["export", *arguments, "--samples", "0"]) == 2
     assert "--samples must be at least 1" in capsys.readouterr().err
+
+
+def test_classes_that_were_collected_without_names_get_them_here(place, tmp_path, capsys):
+    nameless = fitted()
+    nameless.calibrator.class_names = None
+    nameless.save(tmp_path / "cal.safetensors")
+    (tmp_path / "names.txt").write_text("".join(f"class {i}\n" for i in range(4)))
+    arguments = ["export", "--model", MODEL, "--calibrator", str(tmp_path / "cal.safetensors")]
+    arguments += ["--out", str(tmp_path / "m.onnx"), "--class-names"]
+    assert main([*arguments, str(tmp_path / "names.txt")]) == 0
+    assert open_exported(tmp_path / "m.onnx").class_names[0] == "class 0"
+    assert main([*arguments, "imagenet"]) == 2
+    assert "must have 4 classes" in capsys.readouterr().err
 
 
 CALIBRATOR = ["--calibrator", "{place}/cal.safetensors"]

@@ -11,7 +11,7 @@ from rightly.classifiers import Preprocessing, open_model
 from rightly.collection import Plan, collect
 from rightly.collection.forward import compute_blocks
 from rightly.datasets import open_images
-from rightly.datasets.imagenet import read_wnids
+from rightly.datasets.imagenet import read_imagenet_names, read_wnids
 from tests.collection.tiny_model import (
     SMALL,
     Pairs,
@@ -39,7 +39,7 @@ def test_logits_and_views_are_restricted_to_the_classes_of_the_set(tmp_path):
         logits, view_logits, _ = by_hand(model, files, ("hflip",), (("contrast", 1),))
         close(found.logits, logits[:, kept])
         close(found.view_logits, view_logits[:, :, kept])
-        assert found.class_names == tuple(read_wnids()[number] for number in kept)
+        assert found.class_names == tuple(read_imagenet_names()[number] for number in kept)
         assert labels.tolist() == [0, 1, 2, 2] * 2
 
 

@@ -9,7 +9,7 @@ import torch
 
 from rightly.datasets import LAYOUTS, open_images
 from rightly.datasets import imagenet as imagenet_layouts
-from rightly.datasets.imagenet import read_wnids
+from rightly.datasets.imagenet import read_imagenet_names, read_wnids
 from rightly.datasets.registry import recognise_layout
 from tests.datasets.example_sets import make_imagenet_subset, make_imagenet_val, opened, put
 
@@ -41,22 +41,31 @@ def test_a_published_subset_is_recognised_by_its_classes(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_digests_of_the_published_subsets_are_right():
+def test_digests_of_the_published_subsets_and_names_are_right():
     timm = importlib.util.find_spec("timm")  # found, not loaded: it may lack its torchvision
     if timm is None:
         pytest.skip("timm is not installed")
     info = Path(timm.origin).parent / "data" / "_info"
     assert (info / "imagenet_synsets.txt").read_text().split() == list(read_wnids())
+    lines = (info / "imagenet_synset_to_lemma.txt").read_text().splitlines()
+    lemmas = dict(line.split("\t", 1) for line in lines)
+    for wnid, name in zip(read_wnids(), read_imagenet_names(), strict=True):
+        assert lemmas[wnid].split(", ")[0] == name.partition(" (")[0]
     for letter in "ar":
         found = sorted((info / f"imagenet_{letter}_synsets.txt").read_text().split())
         digest = imagenet_layouts.hashlib.sha256("\n".join(found).encode()).hexdigest()[:16]
         assert imagenet_layouts.DIGESTS[digest] == f"imagenet-{letter}"
 
 
+def test_every_class_has_a_name_of_its_own():
+    names = read_imagenet_names()
+    assert len({name.lower() for name in names}) == len(read_wnids()) == 1000
+
+
 def test_logits_are_restricted_to_the_shared_classes(tmp_path):
     images, _ = opened(tmp_path, "imagenet-a")
     assert images.kept_classes == ((6,), (11,), (988,))
-    assert images.class_names == tuple(read_wnids()[i] for i in (6, 11, 988))
+    assert images.class_names == ("stingray", "goldfinch", "acorn")
     assert "not the 200 published" in images.notes[0]
     views = torch.arange(2 * 3 * 1000.0).reshape(2, 3, 1000)
     assert torch.equal(images.restrict(views), views[..., [6, 11, 988]])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rightly.cli.class_names import ClassNames, read_class_names
 from rightly.cli.console import ERR, print_line, show_progress
 from rightly.cli.engines import Engine, RayAddress, RayGpus, RayWorkers, make_cluster
 from rightly.cli.inputs import (
@@ -16,7 +17,6 @@ from rightly.cli.inputs import (
     Size,
     Std,
     make_preprocessing,
-    read_class_names,
     split_names,
 )
 
@@ -67,10 +67,7 @@ def run(
     labels: Annotated[
         str | None, typer.Option(metavar="CSV", help="File name and label of each image.")
     ] = None,
-    class_names: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Names of all classes in the model's order, one a line."),
-    ] = None,
+    class_names: ClassNames = None,
     split: Annotated[str | None, typer.Option(help="Of a data set that has several.")] = None,
     severity: Annotated[int | None, typer.Option(help="Of CIFAR-10-C.")] = None,
     views: Annotated[
@@ -157,7 +154,7 @@ def run(
         "source": images,
         "layout": layout,
         "labels": labels,
-        "class_names": None if class_names is None else read_class_names(class_names),
+        "class_names": read_class_names(class_names),
         "split": split,
         "severity": severity,
     }

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from rightly.cli.class_names import ClassNames, read_class_names
 from rightly.cli.collect_command import MODEL
 from rightly.cli.console import print_line, show_status
 from rightly.cli.inputs import Interpolation, Mean, Resize, Size, Std, make_preprocessing
@@ -37,6 +38,7 @@ def run(
         bool,
         typer.Option("--no-context", help="No context: for runtimes without optional inputs."),
     ] = False,
+    class_names: ClassNames = None,
     size: Size = None,
     resize: Resize = None,
     interpolation: Interpolation = "bilinear",
@@ -65,6 +67,7 @@ def run(
             size=(size, size) if size else None,
             output=output,
             context=not no_context,
+            class_names=read_class_names(class_names),
         )
     parity = metadata["parity"]
     print_line(

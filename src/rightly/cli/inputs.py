@@ -181,17 +181,6 @@ def read_test_sets(
     return {name: read_data_set(path, views) for name, path in read_paths(items).items()}
 
 
-def read_class_names(path: Path) -> list[str]:
-    """The names in a text file, one a line; empty lines at its end do not count."""
-    if not path.is_file():
-        raise FileNotFoundError(f"--class-names must be a file, but there is no {path}")
-    names = path.read_text(encoding="utf-8-sig").rstrip().splitlines()
-    names = [name.strip() for name in names]
-    if not all(names) or not names:
-        raise ValueError(f"--class-names must have one name a line, but {path} has empty ones")
-    return names
-
-
 def select_names(joined: str | None) -> str | list[str] | None:
     """The value of an option that takes all, or names joined by commas."""
     return joined if joined is None or joined == "all" else split_names(joined)

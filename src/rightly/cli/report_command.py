@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rightly.cli.class_names import ClassNames, read_class_names
 from rightly.cli.console import print_line, print_skipped, show_steps
 from rightly.cli.inputs import (
     DATA_SET,
@@ -16,7 +17,6 @@ from rightly.cli.inputs import (
     Resamples,
     Views,
     make_bootstrap,
-    read_class_names,
     read_paths,
     select_given,
     split_names,
@@ -71,12 +71,7 @@ def run(
             help="Groups of rows: columns group and image or row (and test).",
         ),
     ] = None,
-    class_names: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Names of the classes, one a line.", show_default="as collected"
-        ),
-    ] = None,
+    class_names: ClassNames = None,
     title: Annotated[str, typer.Option(help="What the model is called.")] = "this classifier",
     resamples: Resamples = None,
     bootstrap_seed: BootstrapSeed = 0,
@@ -120,7 +115,7 @@ def run(
             views=split_names(views) or None,
             images=None if images is None else open_images(images, layout=layout),
             groups=groups,
-            class_names=None if class_names is None else read_class_names(class_names),
+            class_names=read_class_names(class_names),
             title=title,
             bootstrap=make_bootstrap(True, resamples, bootstrap_seed),
             progress=progress,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rightly.datasets.decoding import UnreadableImage as UnreadableImage
     from rightly.datasets.image_dataset import ImageDataset as ImageDataset
     from rightly.datasets.image_dataset import open_images as open_images
+    from rightly.datasets.imagenet import read_imagenet_names as read_imagenet_names
     from rightly.datasets.registry import LAYOUTS as LAYOUTS
     from rightly.datasets.registry import Layout as Layout
 
@@ -20,6 +21,7 @@ __all__, __getattr__, __dir__ = lazy_names(
     {
         "decoding": ("UnreadableImage",),
         "image_dataset": ("ImageDataset", "open_images"),
+        "imagenet": ("read_imagenet_names",),
         "registry": ("LAYOUTS", "Layout"),
     },
 )

@@ -103,7 +103,8 @@ def _order_classes(root: Path, folders: list[str], class_names: Sequence[str] | 
         unknown = [name for name in folders if name not in class_names]
         if unknown:
             raise ValueError(
-                f"class_names must name every folder in {root}, but not: {abbreviate(unknown)}"
+                f"class_names must name every folder in {root}, but not: {abbreviate(unknown)}; "
+                "layout='imagenet-val' reads folders named by WordNet id or number of a class"
             )
         return list(class_names)
     # 10 sorts before 2 as text, and a gap is a class without images: both would shift labels.

@@ -23,6 +23,17 @@ def read_wnids() -> tuple[str, ...]:
     return tuple(listed.read_text(encoding="utf-8").split())
 
 
+@lru_cache
+def read_imagenet_names() -> tuple[str, ...]:
+    """Names of the 1000 classes, in order: the first lemma of each synset in WordNet.
+
+    WordNet 3.0 (Princeton University, 2006), by way of timm's imagenet_synset_to_lemma.txt; the
+    two cranes, maillots and Cardigans are told apart by a word in parentheses.
+    """
+    listed = files("rightly.datasets").joinpath("imagenet_names.txt")
+    return tuple(listed.read_text(encoding="utf-8").splitlines())
+
+
 def open_imagenet(root: Path, *, split: str | None = None) -> ImageDataset:
     """Some or all of the 1000 classes, in folders named by WordNet id or by class number."""
     root = find_split(root, split)
@@ -34,8 +45,8 @@ def open_imagenet(root: Path, *, split: str | None = None) -> ImageDataset:
                 f"folders in {root} must be class numbers 0..999, each once, "
                 f"got {abbreviate(beyond or folders)}"
             )
-        return label_by_folder(root, {name: int(name) for name in folders}, read_wnids())
-    return label_by_folder(root, _number_folders(root, folders), read_wnids())
+        return label_by_folder(root, {name: int(name) for name in folders}, read_imagenet_names())
+    return label_by_folder(root, _number_folders(root, folders), read_imagenet_names())
 
 
 def open_imagenet_subset(root: Path) -> ImageDataset:
@@ -51,7 +62,7 @@ def open_imagenet_subset(root: Path) -> ImageDataset:
     return label_by_folder(
         root,
         {name: kept.index(number) for name, number in numbers.items()},
-        [read_wnids()[number] for number in kept],
+        [read_imagenet_names()[number] for number in kept],
         kept_classes=tuple((number,) for number in kept),
         notes=notes,
     )

@@ -42,13 +42,15 @@ def export_model(
     size: tuple[int, int] | None = None,
     output: str | int | None = None,
     context: bool = True,
+    class_names: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Writes a classifier with its calibrator, or a path of one, to a .onnx or .pt2 file.
 
     File and torch must agree on `images`: a list, or a folder of which `samples` are taken; on
     synthetic ones where there are none. `size` is that of the images, where neither the classifier
     nor what the calibrator was fitted on says it. Where the calibrator can be adapted, the file
-    takes a `context`, unless that is False. Returns the metadata of the file.
+    takes a `context`, unless that is False. `class_names` are for a calibrator that was fitted
+    without. Returns the metadata of the file.
     """
     name = classifier.removeprefix("onnx:") if isinstance(classifier, str) else classifier
     check_target(out, [calibrator, name])
@@ -66,6 +68,7 @@ def export_model(
         output=output,
         device="cpu",
         context=context,
+        class_names=class_names,
     )
     if isinstance(images, str | os.PathLike):
         images = read_samples(Path(images), samples)
