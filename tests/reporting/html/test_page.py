@@ -325,8 +325,11 @@ def check_reason(told, found):
         assert told == "too few samples to tell how many would do"
         return "too few"
     if found.needed is None:
-        share = re.search(r"at every threshold .* at least ([\d.]+)%", found.reason)[1]
-        assert told == f"at every threshold at least {float(share):.1f} % are wrong"
+        least, share = re.search(
+            r"accepts ([\d,]+) or more, at least ([\d.]+)%", found.reason
+        ).groups()
+        share = f"{float(share):.1f}"
+        assert told == f"at least {share} % are wrong wherever {least} or more are accepted"
         return "at every"
     assert told == f"about {found.reason.split('about ')[1].split()[0]} samples would do"
     return "about"

@@ -33,7 +33,9 @@ function tellNeeded(outcomes, maxError, assurance) {
   const least = Math.min(n, enough);
   let lowest = 1;
   for (let k = least; k <= n; k++) lowest = Math.min(lowest, errorAt(k));
-  if (lowest > maxError) return `at every threshold at least ${percent(lowest)} % are wrong`;
+  if (lowest > maxError) {
+    return `at least ${percent(lowest)} % are wrong wherever ${least.toLocaleString("en")} or more are accepted`;
+  }
   const allowed = new Map();
   const passes = (count) => {
     for (const [start, own] of listStarts(count, maxError, level)) {
