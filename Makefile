@@ -23,7 +23,8 @@ test-fast: .venv/ready browser
 # is a CUDA build whose import fails beside this torch and breaks others (the tests repair that).
 test-libraries: .venv-libraries/ready
 	.venv-libraries/bin/python -m pytest -q tests/classifiers tests/datasets tests/predictions \
-		tests/collection tests/test_examples.py tests/deployment/test_training.py tests/reporting/test_trackers.py
+		tests/collection tests/test_examples.py tests/deployment/test_training.py tests/reporting/test_trackers.py \
+		tests/metrics/test_torchmetrics.py
 
 # The lowest versions of all dependencies. Shapes are not checked here: jaxtyping's oldest plugin
 # for pytest cannot.

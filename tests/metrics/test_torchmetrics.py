@@ -1,11 +1,21 @@
 """Metrics inside torchmetrics, against the metrics themselves."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 import torch
 
 from rightly.metrics import METRICS
-from rightly.metrics.torchmetrics import CalibrationMetric
+
+
+@pytest.fixture(scope="module")
+def wrapped(loadable_torchvision):
+    """torchmetrics' wrapper; imported late, because torchmetrics imports torchvision."""
+    pytest.importorskip("torchmetrics")
+    from rightly.metrics.torchmetrics import CalibrationMetric
+
+    return CalibrationMetric
 
 
 def batches(n=90, c=4):
@@ -22,19 +32,18 @@ def expect(name, p, labels, **options):
     return metric.measure(p.max(-1).values, p.argmax(-1) == labels, **options)
 
 
+@pytest.mark.skipif(find_spec("torchmetrics") is not None, reason="torchmetrics is installed")
 def test_without_torchmetrics_the_package_to_install_is_named():
-    try:
-        import torchmetrics  # noqa: F401
-    except ImportError:
-        with pytest.raises(ImportError, match="pip install torchmetrics"):
-            CalibrationMetric("ece", num_classes=4)
+    from rightly.metrics.torchmetrics import CalibrationMetric
+
+    with pytest.raises(ImportError, match="pip install torchmetrics"):
+        CalibrationMetric("ece", num_classes=4)
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_batches_and_merged_workers_give_the_metric_of_all_samples(name):
-    pytest.importorskip("torchmetrics", exc_type=Exception)
+def test_batches_and_merged_workers_give_the_metric_of_all_samples(wrapped, name):
     p, labels = batches()
-    here, there = CalibrationMetric(name, num_classes=4), CalibrationMetric(name, num_classes=4)
+    here, there = wrapped(name, num_classes=4), wrapped(name, num_classes=4)
     here.update(p[:20], labels[:20])
     here.update(p[20:50], labels[20:50])
     there.update(p[50:], labels[50:])
@@ -49,13 +58,14 @@ def test_batches_and_merged_workers_give_the_metric_of_all_samples(name):
     assert here.compute().item() == pytest.approx(expect(name, p[:60], labels[:60]), abs=1e-12)
 
 
-def test_it_lives_in_collections_and_takes_options():
-    torchmetrics = pytest.importorskip("torchmetrics", exc_type=Exception)
+def test_it_lives_in_collections_and_takes_options(wrapped):
+    import torchmetrics
+
     p, labels = batches()
     collection = torchmetrics.MetricCollection(
         {
-            "ece": CalibrationMetric("ece", 4, {"bins": 15}),
-            "auroc": CalibrationMetric("auroc", 4),
+            "ece": wrapped("ece", 4, {"bins": 15}),
+            "auroc": wrapped("auroc", 4),
             "theirs": torchmetrics.classification.MulticlassCalibrationError(4, n_bins=15),
         }
     )
