@@ -36,10 +36,14 @@ class MissingError(Exception):
 
 @dataclass(frozen=True)
 class Trial:
-    """What calibrators are fitted on, and the test sets that belong to it."""
+    """What calibrators are fitted on, and the test sets that belong to it.
+
+    `task` names the one test set for which the calibration set was cut or restricted.
+    """
 
     calibration: Labelled
     tests: Mapping[str, Labelled]
+    task: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ def gather_trials(
     for images in setup.tests:
         if images.half:
             fitting, testing = split_in_halves(*calibration)
-            narrowed.append(Trial(fitting, {images.name: testing}))
+            narrowed.append(Trial(fitting, {images.name: testing}, images.name))
             continue
         try:
             test = gather(setup, classifier, images, places, notify, begin_progress, every_view)
@@ -79,7 +83,7 @@ def gather_trials(
         else:
             source = _open_source(setup, images, places)
             fitting = restrict_classes(calibration, test[0], source)
-            narrowed.append(Trial(fitting, {images.name: test}))
+            narrowed.append(Trial(fitting, {images.name: test}, images.name))
     return [Trial(calibration, plain), *narrowed] if plain else narrowed
 
 

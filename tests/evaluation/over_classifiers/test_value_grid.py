@@ -29,6 +29,7 @@ def test_means_spreads_and_ranks_are_over_classifiers():
     rows = {row[:2]: row for row in grid.average(BOOTSTRAP)}
     assert list(rows) == [(m, d) for d in ("x", "y", MEAN) for m in "ab"]
     assert rows["a", "x"].mean == pytest.approx(0.2) and rows["a", "x"].rank == 1.5
+    assert math.isnan(rows["a", "x"].low)  # two classifiers tell nothing of others
     assert rows["a", "x"].spread == pytest.approx(0.2 / math.sqrt(2))
     assert rows["a", MEAN].mean == pytest.approx(0.2) and rows["b", MEAN].rank == 1
     assert rows["b", "y"].within_noise == 2 and rows["a", "x"].within_noise == 0

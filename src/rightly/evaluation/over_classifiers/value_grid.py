@@ -19,6 +19,7 @@ from rightly.metrics import METRICS
 from rightly.metrics.bootstrap import Interval, interval
 
 MEAN = "mean of test sets"
+FEWEST = 3  # classifiers for an interval: two redrawn give their own values as its ends
 
 Means = Float[np.ndarray, "classifiers methods datasets metrics"]
 Floors = Float[np.ndarray, "classifiers methods datasets"]
@@ -27,7 +28,7 @@ Floors = Float[np.ndarray, "classifiers methods datasets"]
 class MeanResult(NamedTuple):
     """A method's mean over classifiers on one test set, or on the mean of all of them.
 
-    The interval is for the mean of classifiers like these; nan where there is only one. `rank` is
+    The interval is for the mean of classifiers like these; nan where there are not three. `rank` is
     the mean of the ranks within classifiers. The floor is the mean ECE that the method would have
     if it were perfectly calibrated; `within_noise` counts the classifiers in which its ECE is
     below what noise alone reaches 95 times in 100.
@@ -74,7 +75,7 @@ class ValueGrid:
     def average(self, bootstrap: Bootstrap) -> list[MeanResult]:
         """One row a method, test set and metric, with intervals by resampling classifiers."""
         count = len(self.classifiers)
-        resampled = self._resample(bootstrap) if count > 1 else None
+        resampled = self._resample(bootstrap) if count >= FEWEST else None
         rows = []
         for d, dataset in enumerate(self.datasets):
             for m, method in enumerate(self.methods):

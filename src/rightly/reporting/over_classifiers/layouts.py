@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from rightly.evaluation.over_classifiers.method_tests import MethodTest, MetricTest
 from rightly.evaluation.over_classifiers.significance import min_classifiers
-from rightly.evaluation.over_classifiers.value_grid import MEAN, MeanResult
+from rightly.evaluation.over_classifiers.value_grid import FEWEST, MEAN, MeanResult
 from rightly.evaluation.results import SIGNIFICANT, Bootstrap, Result, unique
 from rightly.metrics import METRICS
 from rightly.reporting import formatting
@@ -76,11 +76,16 @@ def describe_means(
             "Without a second one there are no intervals and no tests over classifiers."
         ]
     else:
+        intervals = (
+            f"with 95 % intervals from {bootstrap.resamples} resamples of the classifiers, seed "
+            f"{bootstrap.seed}: what other classifiers like these would give"
+        )
+        if len(classifiers) < FEWEST:
+            intervals = f"without intervals, which need {FEWEST}"
         notes = [
-            f"Means over {len(classifiers)} classifiers ({', '.join(classifiers)}), {units}, with "
-            f"95 % intervals from {bootstrap.resamples} resamples of the classifiers, seed "
-            f"{bootstrap.seed}: what other classifiers like these would give. Ranks within "
-            f"classifiers, {ranked}, from 1, the best, on; ties share their mean."
+            f"Means over {len(classifiers)} classifiers ({', '.join(classifiers)}), {units}, "
+            f"{intervals}. Ranks within classifiers, {ranked}, from 1, the best, on; ties share "
+            "their mean."
         ]
     if "ece" in metrics:
         notes.append(
