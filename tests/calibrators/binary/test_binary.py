@@ -1,5 +1,8 @@
 """Calibration of P(y = 1): against independent code, on a skewed task, and in graphs."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -93,6 +96,21 @@ def test_on_a_skewed_task_they_beat_temperature_scaling_by_the_brier_score_of_cl
 
     base = min(score("uncalibrated"), score("temperature_scaling"))
     assert all(score(name) < base - 0.005 for name in BINARY)
+
+
+def test_the_example_on_their_page_gives_the_figures_there(capsys):
+    """Raw scores, then temperature scaling a little worse, and isotonic better than both."""
+    page = (Path(__file__).parents[3] / "docs/methods/platt.md").read_text(encoding="utf8")
+    code = re.search(r"^```python\n(.*?)^```", page, re.M | re.S)[1]
+    exec(compile(code, "platt.md", "exec"), {})  # noqa: S102
+    shown = capsys.readouterr().out
+    brier = {name: float(value) for name, value in map(str.split, shown.splitlines())}
+    expected = re.search(r"^```text\nuncalibrated .*?^```", page, re.M | re.S)[0]
+    for name, value in brier.items():
+        stated = float(re.search(rf"^{name} +([\d.]+)$", expected, re.M)[1])
+        assert value == pytest.approx(stated, abs=2e-4), name
+    assert brier["temperature_scaling"] > brier["uncalibrated"] + 5e-4
+    assert max(brier["isotonic"], brier["beta"]) < brier["uncalibrated"] - 1e-3
 
 
 @pytest.mark.parametrize("name", BINARY)
