@@ -7,8 +7,10 @@ import typer
 
 from rightly.cli.console import ERR, OUT, print_line, print_skipped, show_steps
 from rightly.cli.inputs import (
+    Adapt,
     AllowOverlap,
     AnyClassifier,
+    Batch,
     BootstrapSeed,
     Metrics,
     Views,
@@ -72,6 +74,8 @@ def run(
     ] = False,
     any_classifier: AnyClassifier = False,
     allow_overlap: AllowOverlap = False,
+    adapt: Adapt = False,
+    batch: Batch = None,
 ) -> None:
     """Compare methods over many classifiers."""
     from rightly.calibrators import CALIBRATORS
@@ -95,6 +99,8 @@ def run(
             notify=lambda line: print_line(line, ERR, style="dim"),
             any_classifier=any_classifier,
             allow_overlap=allow_overlap,
+            adapt=adapt,
+            batch=batch,
             **select_given(metrics=metrics),
         )
     print_skipped(result.skipped)

@@ -161,6 +161,15 @@ def test_a_group_goes_on_without_a_method_that_fails_and_a_name_does_not(folder)
         rightly.CALIBRATORS.remove("failing")
 
 
+def test_methods_are_adapted_as_by_compare(folder):
+    options = {"methods": ["ts", "transcal"], "metrics": ["brier"], "adapt": True, "batch": 50}
+    shown = rightly.benchmark(folder, classifiers=["one"], tests=["ind"], **options)
+    place = folder / "one"
+    compared = rightly.compare(place / "cal.npz", {"ind": place / "ind.npz"}, **options)
+    assert [row.value for row in shown.comparisons["one"]] == [row.value for row in compared]
+    assert "Adapted to each 50 rows of a test set in their order" in shown.to_markdown()
+
+
 def test_one_classifier_has_no_tests_and_says_so(folder):
     shown = rightly.benchmark(folder, methods=["ts", "spline"], classifiers=["one"])
     assert shown.tests is None and all(np.isnan(row.low) for row in shown)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -57,7 +58,7 @@ class FitStore:
         self.folder = folder
 
     def place(self, key: FitKey) -> Path:
-        return self.folder / key.classifier / f"{key.method}-{key.seed}.safetensors"
+        return self.folder / key.classifier / f"{quote(key.method, safe='')}-{key.seed}.safetensors"
 
     def read_settings(self, key: FitKey) -> dict[str, Any] | None:
         """What a fit was made from; None where it is not kept."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from rightly import __version__
 from rightly.calibrators import CALIBRATORS
+from rightly.evaluation.adapted_sets import adapt_to_sets
 from rightly.evaluation.data_sets import (
     LabelledSet,
     TestSets,
@@ -39,6 +40,8 @@ class Task:
     views: Sequence[str] | None = None
     any_classifier: bool = False
     allow_overlap: bool = False
+    adapt: bool = False  # to each test set, without its labels
+    batch: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +84,8 @@ def plan_classifier(name: str, folder: ClassifierFolder, task: Task) -> Classifi
         "rightly": __version__,
         "metrics": list(task.metrics),
         "views": None if task.views is None else list(task.views),
+        "adapt": task.adapt,
+        "batch": task.batch,
         "probabilities": reading.probabilities,
         "labels": {one: digest_file(Path(one.rpartition("=")[2])) for one in reading.labels},
         "cal": digest_file(folder.cal),
@@ -136,7 +141,7 @@ def measure_classifiers(
             if store.read_settings(key) != plan.settings:
                 data = data or _load(name, plan.folder, task)
                 try:
-                    store.keep(key, plan.settings, *measure_fit(key, data, task.metrics))
+                    store.keep(key, plan.settings, *measure_fit(key, data, task))
                 except ValueError as error:
                     if key.method in named:
                         raise ValueError(f"{key}: {error}") from error
@@ -152,19 +157,20 @@ def measure_classifiers(
     return of_all
 
 
-def measure_fit(key: FitKey, data: Data, metrics: Sequence[str]) -> tuple[Fit, dict[str, Outcomes]]:
+def measure_fit(key: FitKey, data: Data, task: Task) -> tuple[Fit, dict[str, Outcomes]]:
     """Fits a method and measures it on every test set, with the noise floor of its ECE."""
     fitted = fit_method(key.method, *data.cal, seed=key.seed)
+    measured = adapt_to_sets(fitted, task.adapt, task.batch)
     results: list[Result] = []
     outcomes: dict[str, Outcomes] = {}
     accuracies: dict[str, tuple[float, float]] = {}
     before = measure_accuracies(data.tests)
     for dataset, (test, truth) in data.tests.items():
-        one = compute_outcomes(fitted, fitted.select_views(test), truth, metrics)
+        one = compute_outcomes(measured, fitted.select_views(test), truth, task.metrics)
         outcomes[dataset] = one
         if not fitted.keeps_class:
             accuracies[dataset] = before[dataset], float(one.correct.mean())
-        for metric, value in compute_values(one, metrics).items():
+        for metric, value in compute_values(one, task.metrics).items():
             row = Result(key.method, dataset, metric, value, key.seed)
             if metric == "ece":
                 floor = noise_floor(one.confidence, RESAMPLES)

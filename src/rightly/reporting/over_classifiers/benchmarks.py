@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rightly.evaluation.adapted_sets import check_batch
 from rightly.evaluation.measurement import TABLE_METRICS, Progress, resolve_metrics
 from rightly.evaluation.over_classifiers.fits import FitKey, FitStore
 from rightly.evaluation.over_classifiers.folders import find_classifiers
@@ -23,6 +24,7 @@ from rightly.evaluation.results import Bootstrap
 from rightly.metrics import Outcomes
 from rightly.predictions.folder_lock import lock_folder
 from rightly.reporting.comparison import Comparison
+from rightly.reporting.formatting import describe_adapting
 from rightly.reporting.layout import Layout
 from rightly.reporting.over_classifiers.layouts import describe_means, lay_out_means
 from rightly.reporting.over_classifiers.method_tests import MethodTests
@@ -157,19 +159,22 @@ def benchmark(
     notify: Callable[[str], object] | None = None,
     any_classifier: bool = False,
     allow_overlap: bool = False,
+    adapt: bool = False,
+    batch: int | None = None,
 ) -> Benchmark:
     """Fits methods for every classifier of a folder, FOLDER/CLASSIFIER/SET, and averages over them.
 
     Each is fitted on the set named `cal` and measured on all others, or those in `tests`. Fits are
     kept below `out` as they are made: a stopped call goes on when it is repeated, and one with more
     methods, classifiers or seeds adds what is new. Fits of other data or settings are refused, or
-    measured again with `replace`. `methods`, `metrics`, `seeds`, `views`, `any_classifier` and
-    `allow_overlap` are those of `compare`; `bootstrap` resamples classifiers, and names the
-    reference of the tests, in which differences within `rope` are none. A method that came with a
-    group and cannot be fitted is left out; `notify` is called with a line about it.
+    measured again with `replace`. `methods`, `metrics`, `seeds`, `views`, `any_classifier`,
+    `allow_overlap`, `adapt` and `batch` are those of `compare`; `bootstrap` resamples classifiers,
+    and names the reference of the tests, in which differences within `rope` are none. A method that
+    came with a group and cannot be fitted is left out; `notify` is called with a line about it.
     """
     if seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {seeds}")
+    check_batch(adapt, batch)
     if not 0 <= rope < 1:
         raise ValueError(f"rope must be a difference of at least 0 and below 1, got {rope}")
     place = None if out is None else Path(out)
@@ -180,7 +185,7 @@ def benchmark(
         )
     found = find_classifiers(folder, cal, classifiers, tests)
     chosen = resolve_metrics(metrics)
-    task = Task(methods, chosen, seeds, views, any_classifier, allow_overlap)
+    task = Task(methods, chosen, seeds, views, any_classifier, allow_overlap, adapt, batch)
     kept = None
     if place is not None:
         kept = place / FITS
@@ -194,8 +199,9 @@ def benchmark(
         if not replace:
             check_kept(store, plans, seeds)
         fits = measure_classifiers(plans, task, store, step, notify)
-    comparisons = {name: build_comparison(one, seeds) for name, one in fits.items()}
+    comparisons = {name: build_comparison(one, task) for name, one in fits.items()}
     grid = build_grid({name: one.results for name, one in comparisons.items()})
     asked = (bootstrap or Bootstrap()).resolve(list(grid.methods))
-    notes = [*grid.missing, *describe_fits(fits, grid, found.unread)]
+    notes = [*describe_adapting(adapt, batch), *grid.missing]
+    notes += [*describe_fits(fits, grid, found.unread)]
     return Benchmark(comparisons, grid, asked, store, rope, notes)

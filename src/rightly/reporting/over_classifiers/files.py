@@ -40,7 +40,9 @@ def write_benchmark(
     )
     body = "".join(f"<h2>{one.kind.capitalize()}</h2>{one._repr_html_()}" for one in tables)
     images = [path.relative_to(folder).as_posix() for path in pictures if path.suffix == ".svg"]
-    body += "".join(f'<h2>{escape(Path(one).stem)}</h2><img src="{escape(one)}">' for one in images)
+    for one in images:
+        name = escape(Path(one).stem)
+        body += f'<h2>{name}</h2><img src="{escape(one)}" alt="{name}">'
     written.append(folder / "index.html")
     _write_text(written[-1], markup.to_page("Benchmark", body))
     return written

@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rightly.evaluation.over_classifiers.measuring import ClassifierFits
+from rightly.evaluation.over_classifiers.measuring import ClassifierFits, Task
 from rightly.evaluation.over_classifiers.value_grid import ValueGrid
 from rightly.evaluation.results import Result, describe_class_changes, gather_notes, unique
 from rightly.reporting.comparison import Comparison
 from rightly.reporting.formatting import describe_accuracy
 
 
-def build_comparison(fits: ClassifierFits, seeds: int) -> Comparison:
+def build_comparison(fits: ClassifierFits, task: Task) -> Comparison:
     """What `compare` would have given; a fit without chance counts for every seed."""
     results: list[Result] = []
     for of_method in fits.fits.values():
-        for seed in range(seeds):
+        for seed in range(task.seeds):
             one = of_method[min(seed, len(of_method) - 1)]
             results += [row._replace(seed=seed) for row in one.results]
     notes = [
@@ -24,7 +24,15 @@ def build_comparison(fits: ClassifierFits, seeds: int) -> Comparison:
         *(f"Left out: {method}: {error}." for method, error in fits.failed.items()),
     ]
     plan = fits.plan
-    return Comparison(results, None, plan.skipped, accuracy=plan.accuracy, notes=notes)
+    return Comparison(
+        results,
+        None,
+        plan.skipped,
+        accuracy=plan.accuracy,
+        notes=notes,
+        adapt=task.adapt,
+        batch=task.batch,
+    )
 
 
 def describe_fits(
