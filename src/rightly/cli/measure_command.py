@@ -98,4 +98,6 @@ def _draw(kind: str, confidence: "np.ndarray", correct: "np.ndarray", title: str
         "ks": (figures.draw_ks, curves.ks_curve),
     }
     draw, compute = kinds[kind]
-    return draw(compute(*pair), title=title)
+    ax = draw(compute(*pair), title=title)
+    figures.finish(ax.figure)
+    return ax

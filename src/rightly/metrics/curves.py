@@ -29,6 +29,13 @@ class Reliability:
     low: PerBin
     high: PerBin
 
+    @property
+    def ece(self) -> float:
+        """The mean gap over these bins, which are those that are drawn."""
+        held = self.count > 0
+        gaps = np.abs(self.accuracy[held] - self.confidence[held])
+        return float(np.average(gaps, weights=self.count[held]))
+
 
 def reliability(confidence: AnyArray, correct: AnyArray, bins: int = 15) -> Reliability:
     """What a reliability diagram shows, in bins of equal width."""

@@ -1,14 +1,18 @@
 """Every kind of figure is drawn from calibrators and test sets."""
 
+from dataclasses import replace
+from itertools import combinations
+
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
 
 import rightly
-from rightly import Predictions
+from rightly import Predictions, metrics
 from rightly.calibrators.cascade import FULL_BAND
 from rightly.evaluation.results import Result
 from rightly.evaluation.view_cost import ViewCost
-from rightly.metrics import METRICS
 from rightly.reporting.figures import (
     FIGURES,
     FigureData,
@@ -52,11 +56,69 @@ def test_one_test_set_fills_its_row(data, kind):
     assert len(panels) == (2 if kind == "reliability" else 1)
 
 
-def test_a_diagram_shows_the_error_of_its_calibrator(data):
-    ax = draw_figure("reliability", data)
+@pytest.mark.parametrize("bins", [5, 15])
+def test_a_diagram_shows_the_error_of_the_bins_that_it_draws(data, bins):
+    ax = draw_figure("reliability", replace(data, bins=bins))
     test, truth = TESTS["one"]
-    ece = METRICS["ece"].measure(test.confidence, test.correct(truth))
-    assert ax.texts[0].get_text() == f"ECE {100 * ece:.1f} %"
+    error = metrics.ece(test.confidence.numpy(), test.correct(truth).numpy(), bins=bins)
+    assert ax.texts[0].get_text() == f"ECE {100 * error:.1f} %"
+
+
+LONG = "gaussian_noise at severity {} on the night shift camera"
+
+
+def find_boxes(figure):
+    """The texts that are drawn, with their boxes in pixels."""
+    FigureCanvasAgg(figure).draw()
+    hidden = set()
+    for ax in figure.axes:
+        hidden |= set() if ax.axison else set(ax.findobj(Text))
+        for axis, ends in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+            for tick in axis.get_major_ticks():
+                if not min(ends) <= tick.get_loc() <= max(ends):
+                    hidden |= {tick.label1, tick.label2}
+    shown = [one for one in figure.findobj(Text) if one not in hidden and one.get_text().strip()]
+    return {one: one.get_window_extent() for one in shown if one.get_visible()}
+
+
+@pytest.mark.parametrize("count", [1, 8])
+@pytest.mark.parametrize("kind", FIGURES)
+def test_no_label_is_printed_over_another_or_off_the_page(data, kind, count):
+    tests = {LONG.format(i): make(n=80, seed=i) for i in range(count)}
+    results = [
+        Result(name, test, "brier", 0.1, 0, 0.05, 0.2)
+        for test in tests
+        for name in data.calibrators
+    ]
+    options = {"method": "ca_views", "resamples": 20, "results": results}
+    figure = draw_figure(kind, replace(data, tests=tests, **options)).figure
+    boxes = find_boxes(figure)
+    page = figure.bbox.padded(1)
+    for one, box in boxes.items():
+        assert page.contains(box.x0, box.y0) and page.contains(box.x1, box.y1), one.get_text()
+    for (one, box), (other, near) in combinations(boxes.items(), 2):
+        wide = min(box.x1, near.x1) - max(box.x0, near.x0)
+        high = min(box.y1, near.y1) - max(box.y0, near.y0)
+        assert wide <= 1 or high <= 1, (one.get_text(), other.get_text())
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_every_kind_has_a_legend(data, kind):
+    ax = draw_figure(kind, replace(data, method="ca_views", resamples=20))
+    assert ax.figure.legends or ax.get_legend() is not None
+
+
+def test_steps_show_a_stream_before_and_after_adapting(data):
+    both = {"one": TESTS["one"], "two": TESTS["two"]}
+    ax = draw_figure("steps", replace(data, tests=both))
+    titles = [one.get_title() for one in ax.figure.axes]
+    assert titles[:4] == ["1. one", "2. one", "3. two", "4. two"] and not any(titles[4:])
+    test, truth = TESTS["one"][0][:100], TESTS["one"][1][:100]
+    adapted = data.calibrators["temperature_scaling"].adapt(test)
+    error = metrics.ece(adapted.confidence(test).numpy(), test.correct(truth).numpy(), bins=15)
+    assert ax.figure.axes[4].texts[0].get_text() == f"ECE {100 * error:.1f} %"
+    with pytest.raises(ValueError, match="one calibrator before and after adapting, got none"):
+        draw_figure("steps", replace(data, calibrators={"uncalibrated": None}))
 
 
 def test_the_classifiers_own_confidence_comes_first(data):
@@ -101,9 +163,9 @@ def test_view_bars_show_changes_in_percent(data):
         )
         test = TESTS["one"][0].with_views(views)
         correct = test.correct(TESTS["one"][1])
-        measured.append(METRICS["brier"].measure(fitted.confidence(test), correct))
+        measured.append(metrics.METRICS["brier"].measure(fitted.confidence(test), correct))
     base = data.calibrators["temperature_scaling"].confidence(TESTS["one"][0])
-    own = METRICS["brier"].measure(base, TESTS["one"][0].correct(TESTS["one"][1]))
+    own = metrics.METRICS["brier"].measure(base, TESTS["one"][0].correct(TESTS["one"][1]))
     np.testing.assert_allclose(widths, 100 * (np.array(measured) - own))
     assert ax.get_xlabel().startswith("change of Brier score, %")
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rightly.reporting.figures.studies import draw_cost_curve as draw_cost_curve
     from rightly.reporting.figures.studies import draw_temperature as draw_temperature
     from rightly.reporting.figures.style import FORMATS as FORMATS
+    from rightly.reporting.figures.style import finish as finish
     from rightly.reporting.figures.style import make_grid as make_grid
     from rightly.reporting.figures.style import save as save
 
@@ -41,6 +42,7 @@ DESCRIPTIONS = {
     "histogram": "confidence of right and of wrong samples",
     "ks": "cumulative confidence and accuracy, whose largest distance is KS",
     "temperature": "temperature against uncalibrated confidence",
+    "steps": "reliability over the steps of a stream, before and after adapting",
     "views": "what each view changes, with paired intervals",
     "budget": "brier, auroc and ece against forward passes",
     "values": "one metric of all methods compared, with intervals",
@@ -54,6 +56,6 @@ __all__, __getattr__, __dir__ = lazy_names(
         "kinds": ("FIGURES", "Figure", "FigureData", "draw_figure", "include_uncalibrated"),
         "ranking": ("draw_risk_coverage", "draw_roc"),
         "studies": ("Bars", "draw_bars", "draw_cost_curve", "draw_temperature"),
-        "style": ("FORMATS", "make_grid", "save"),
+        "style": ("FORMATS", "finish", "make_grid", "save"),
     },
 )

@@ -15,6 +15,7 @@ from rightly.reporting.figures.style import (
 )
 from rightly.reporting.formatting import format_percent
 
+PERFECT = "perfectly calibrated"
 COUNTS = 0.16  # share of the height of a reliability diagram that shows how many samples
 
 
@@ -24,7 +25,7 @@ def draw_reliability(
     """Accuracy against confidence in bins, with intervals, and below how many samples each has."""
     with use_style():
         ax = make_axes(ax, height=3.25)
-        draw_diagonal(ax)
+        draw_diagonal(ax, PERFECT)
         held = data.count > 0
         x, y = data.confidence[held], data.accuracy[held]
         spread = np.maximum([y - data.low[held], data.high[held] - y], 0)
@@ -38,7 +39,9 @@ def draw_reliability(
             elinewidth=0.9,
             capsize=1.5,
             clip_on=False,
+            label="accuracy in a bin, 95 % interval",
         )
+        _explain_grey(ax, "samples in a bin")
         _unit_square(ax, title, note)
         _counts(ax, data.edges[:-1], np.diff(data.edges), data.count)
     return ax
@@ -50,14 +53,21 @@ def draw_smooth_reliability(
     """Accuracy as a smooth function of confidence, with a band, and below where samples lie."""
     with use_style():
         ax = make_axes(ax, height=3.25)
-        draw_diagonal(ax)
-        ax.fill_between(data.confidence, data.low, data.high, color=BLUE, alpha=0.22, linewidth=0)
-        ax.plot(data.confidence, data.accuracy, color=BLUE)
+        draw_diagonal(ax, PERFECT)
+        band = {"color": BLUE, "alpha": 0.22, "linewidth": 0, "label": "95 % band"}
+        ax.fill_between(data.confidence, data.low, data.high, **band)
+        ax.plot(data.confidence, data.accuracy, color=BLUE, label="accuracy, smoothed")
+        _explain_grey(ax, "where samples lie")
         _unit_square(ax, title, note)
         below = ax.inset_axes([0, 0, 1, COUNTS], sharex=ax)
         below.fill_between(data.confidence, 0, data.density, color=GREY, alpha=0.45, linewidth=0)
         _bare(below, float(data.density.max()) if len(data.density) else 1.0)
     return ax
+
+
+def _explain_grey(ax: Any, label: str) -> None:
+    """An entry of the legend for what stands in axes of its own."""
+    ax.plot([], [], color=GREY, alpha=0.45, marker="s", linestyle="", label=label)
 
 
 def _counts(ax: Any, left: np.ndarray, width: np.ndarray, count: np.ndarray) -> None:
@@ -86,7 +96,9 @@ def _unit_square(ax: Any, title: str, note: str) -> None:
     ax.set_xticks(ticks, ["0", "0.25", "0.5", "0.75", "1"])
     ax.set_yticks(ticks, ["0", "0.25", "0.5", "0.75", "1"])
     if note:
-        ax.text(0.04, 0.96, note, transform=ax.transAxes, va="top", fontsize=8)
+        # Sparse bins may stand behind it.
+        behind = {"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1}
+        ax.text(0.04, 0.96, note, transform=ax.transAxes, va="top", fontsize=8, bbox=behind)
 
 
 def draw_histogram(data: Histogram, ax: Any | None = None, title: str = "") -> Any:
@@ -123,14 +135,14 @@ def draw_ks(data: KsCurve, ax: Any | None = None, title: str = "") -> Any:
             data.confidence,
             color=VERMILION,
             linestyle=(0, (5, 1.5)),
-            label="confidence",
+            label="cumulative confidence",
         )
-        ax.plot(data.share, data.accuracy, color=BLUE, label="accuracy")
+        ax.plot(data.share, data.accuracy, color=BLUE, label="cumulative accuracy")
         ends = [np.interp(data.at, data.share, y) for y in (data.confidence, data.accuracy)]
-        ax.plot([data.at, data.at], ends, color="black", linewidth=1.6, solid_capstyle="butt")
+        bar = {"color": "black", "linewidth": 1.6, "solid_capstyle": "butt"}
+        ax.plot([data.at, data.at], ends, label="KS, their largest distance", **bar)
         note = f"KS {format_percent(data.ks)} %"
         ax.text(0.97, 0.05, note, transform=ax.transAxes, ha="right", fontsize=8)
         ax.set(xlim=(0, 1), xlabel="least confident share")
         ax.set(ylim=(0, None), ylabel="cumulative mean", title=title)
-        ax.legend(loc="upper left")
     return ax

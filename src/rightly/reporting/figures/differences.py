@@ -76,7 +76,7 @@ class _ChangesFromBase:
 def draw_views(data: "FigureData") -> Any:
     """A panel a test set: what each view alone and all together change, from the base."""
     from rightly.reporting.figures.studies import Bars, draw_bars
-    from rightly.reporting.figures.style import make_grid
+    from rightly.reporting.figures.style import make_panels, strip_inner_labels
 
     assert data.cal is not None
     names = data.cal[0].view_names
@@ -85,15 +85,16 @@ def draw_views(data: "FigureData") -> Any:
         choices["all views"] = names
     changes = _ChangesFromBase(data, [data.metric])
     measured = [changes.measure(changes.fit(data.method, views)) for views in choices.values()]
-    grid = make_grid(1, len(data.tests), height=0.8 + 0.21 * len(choices))
-    for ax, dataset in zip(grid.flat, data.tests, strict=True):
+    axes, columns = make_panels(len(data.tests), 2, height=1.2 + 0.21 * len(choices))
+    for i, (ax, dataset) in enumerate(zip(axes, data.tests, strict=True)):
         values = np.array([one[dataset, data.metric] for one in measured])
         bars = Bars(list(choices), values[:, 1], values[:, 2], values[:, 3])
-        label = f"change of {_label(data.metric)},\n{data.method} from {REFERENCE}"
+        label = f"change of {_label(data.metric)}:\n{data.method}\nfrom {REFERENCE}"
         draw_bars(bars, ax, dataset, label)
-        if ax is not grid.flat[0]:
+        if i % columns:
             ax.set_yticklabels([])
-    return grid.flat[0]
+    strip_inner_labels(axes, columns)
+    return axes[0]
 
 
 def draw_budget(data: "FigureData") -> Any:
@@ -123,20 +124,21 @@ def draw_budget(data: "FigureData") -> Any:
 def draw_view_costs(costs: "Sequence[ViewCost]") -> Any:
     """A panel a metric, against the mean forward passes that budgets take."""
     from rightly.reporting.figures.studies import draw_cost_curve
-    from rightly.reporting.figures.style import make_grid
+    from rightly.reporting.figures.style import finish, make_grid
 
     grid = make_grid(1, len(COST_METRICS), 2.4)
     passes = np.array([cost.passes for cost in costs])
     for ax, metric in zip(grid.flat, COST_METRICS, strict=True):
         shown = display_factor(metric) * np.array([getattr(cost, metric) for cost in costs])
         draw_cost_curve(passes, shown, shown, shown, ax, label=_label(metric))
+    finish(grid.flat[0].figure)
     return grid.flat[0]
 
 
 def draw_values(data: "FigureData") -> Any:
     """A panel a test set: one metric of every calibrator that was compared."""
     from rightly.reporting.figures.studies import Bars, draw_bars
-    from rightly.reporting.figures.style import make_grid
+    from rightly.reporting.figures.style import make_panels, strip_inner_labels
 
     results = [row for row in data.results if row.metric == data.metric]
     if not results:
@@ -146,17 +148,18 @@ def draw_values(data: "FigureData") -> Any:
     intervals = {row[:3]: (row.low, row.high) for row in results}
     sets = unique(row.dataset for row in results)
     names = unique(row.calibrator for row in results)
-    grid = make_grid(1, len(sets), height=0.8 + 0.21 * len(names))
-    for ax, dataset in zip(grid.flat, sets, strict=True):
+    axes, columns = make_panels(len(sets), 2, height=1.0 + 0.21 * len(names))
+    for i, (ax, dataset) in enumerate(zip(axes, sets, strict=True)):
         keys = [(name, dataset, data.metric) for name in names]
         value = factor * np.array([means[key] for key in keys])
         ends = factor * np.array([intervals[key] for key in keys])
         # Without intervals the ends are the value itself.
         low, high = (np.where(np.isnan(end), value, end) for end in ends.T)
         draw_bars(Bars(names, value, low, high), ax, dataset, _label(data.metric))
-        if ax is not grid.flat[0]:
+        if i % columns:
             ax.set_yticklabels([])
-    return grid.flat[0]
+    strip_inner_labels(axes, columns)
+    return axes[0]
 
 
 def _label(metric: str) -> str:

@@ -73,7 +73,11 @@ def draw_figure(kind: str, data: FigureData) -> Any:
             f"the figure {kind} needs cal, calibration predictions with views and labels, "
             f"got {'none' if data.cal is None else 'predictions without views'}: collect views"
         )
-    return figure.draw(data)
+    from rightly.reporting.figures.style import finish
+
+    ax = figure.draw(data)
+    finish(ax.figure)
+    return ax
 
 
 def include_uncalibrated(
@@ -102,35 +106,26 @@ def _draw_each(
     data: FigureData, draw: Callable[[Outcomes, Any, str], Any], height: float | None = None
 ) -> Any:
     """One panel a test set (rows) and calibrator (columns); one set alone fills rows of three."""
-    from rightly.reporting.figures.style import make_grid
+    from rightly.reporting.figures.style import make_panels, strip_inner_labels
 
     outcomes = _compute_outcomes(data)
-    columns = len(data.calibrators) if len(data.tests) > 1 else min(len(data.calibrators), 3)
-    grid = make_grid(-(-len(outcomes) // columns), columns, height)
-    for ax in grid.flat[len(outcomes) :]:
-        ax.axis("off")
-    for i, ((dataset, name), one) in enumerate(outcomes.items()):
-        ax = grid.flat[i]
+    most = len(data.calibrators) if len(data.tests) > 1 else 3
+    axes, columns = make_panels(len(outcomes), most, height)
+    for ax, ((dataset, name), one) in zip(axes, outcomes.items(), strict=True):
         draw(one, ax, f"{name}\n{dataset}")
-        if i % columns:
-            ax.set_ylabel("")
-        if i + columns < len(outcomes):
-            ax.set_xlabel("")
-    return grid.flat[0]
+    strip_inner_labels(axes, columns)
+    return axes[0]
 
 
 def _draw_together(data: FigureData, draw: Callable[[dict[str, Outcomes], Any, str], Any]) -> Any:
     """One panel a test set, with all calibrators in it."""
-    from rightly.reporting.figures.style import make_grid
+    from rightly.reporting.figures.style import make_panels
 
     outcomes = _compute_outcomes(data)
-    columns = min(len(data.tests), 2)
-    grid = make_grid(-(-len(data.tests) // columns), columns, height=3.0)
-    for ax in grid.flat[len(data.tests) :]:
-        ax.axis("off")
-    for ax, dataset in zip(grid.flat, data.tests, strict=False):
+    axes, _ = make_panels(len(data.tests), 2, height=3.0)
+    for ax, dataset in zip(axes, data.tests, strict=True):
         draw({name: outcomes[dataset, name] for name in data.calibrators}, ax, dataset)
-    return grid.flat[0]
+    return axes[0]
 
 
 def _draw_reliability(data: FigureData) -> Any:
@@ -185,10 +180,10 @@ def _draw_risk_coverage(data: FigureData) -> Any:
 
 def _draw_temperature(data: FigureData) -> Any:
     from rightly.reporting.figures.studies import draw_temperature
-    from rightly.reporting.figures.style import make_grid
+    from rightly.reporting.figures.style import make_panels, strip_inner_labels
 
-    grid = make_grid(1, len(data.tests), height=2.6)
-    for ax, (dataset, (test, _)) in zip(grid.flat, data.tests.items(), strict=True):
+    axes, columns = make_panels(len(data.tests), 2, height=2.6)
+    for ax, (dataset, (test, _)) in zip(axes, data.tests.items(), strict=True):
         raw = test.confidence.cpu().numpy()
         temperatures = {
             name: one.temperature(one.select_views(test)).cpu().numpy()
@@ -197,7 +192,14 @@ def _draw_temperature(data: FigureData) -> Any:
         }
         bands = {name: curves.temperature_band(raw, t) for name, t in temperatures.items()}
         draw_temperature(bands, ax, dataset)
-    return grid.flat[0]
+    strip_inner_labels(axes, columns)
+    return axes[0]
+
+
+def _draw_steps(data: FigureData) -> Any:
+    from rightly.reporting.figures.steps import draw_steps
+
+    return draw_steps(data.tests, data.calibrators, data.bins)
 
 
 FIGURES: dict[str, Figure] = {
@@ -210,6 +212,7 @@ FIGURES: dict[str, Figure] = {
         Figure("histogram", _draw_histogram),
         Figure("ks", _draw_ks),
         Figure("temperature", _draw_temperature),
+        Figure("steps", _draw_steps),
         Figure("views", draw_views, "cal with views, and tests"),
         Figure("budget", draw_budget, "cal with views, and tests"),
         Figure("values", draw_values, "results"),

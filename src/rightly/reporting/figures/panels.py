@@ -3,16 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rightly.metrics import METRICS, Outcomes, curves
+from rightly.metrics import Outcomes, curves
 from rightly.reporting.formatting import format_percent
 
 
 def draw_reliability_panel(one: Outcomes, ax: Any, title: str = "", bins: int = 15) -> None:
     from rightly.reporting.figures.calibration import draw_reliability
 
-    ece = METRICS["ece"].measure(one.confidence, one.correct)
     of_bins = curves.reliability(one.confidence, one.correct, bins)
-    draw_reliability(of_bins, ax, title, f"ECE {format_percent(ece)} %")
+    draw_reliability(of_bins, ax, title, f"ECE {format_percent(of_bins.ece)} %")
 
 
 def draw_roc_panel(outcomes: Mapping[str, Outcomes], ax: Any, title: str = "") -> None:

@@ -25,14 +25,13 @@ def draw_temperature(
     """Median temperature against raw confidence; the band holds the middle four fifths."""
     with use_style():
         ax = make_axes(ax)
-        ax.axhline(1, color=GREY, linewidth=0.8, linestyle=(0, (2, 2)))
+        ax.axhline(1, color=GREY, linewidth=0.8, linestyle=(0, (2, 2)), label="as it is")
         for (name, band), style in zip(data.items(), line_styles(), strict=False):
             ax.fill_between(
                 band.confidence, band.low, band.high, color=style["color"], alpha=0.18, linewidth=0
             )
             ax.plot(band.confidence, band.median, label=name, markevery=3, **style)
         ax.set(xlabel="raw confidence", ylabel="temperature", title=title, ylim=(0, None))
-        ax.legend(loc="best")
     return ax
 
 
@@ -53,9 +52,9 @@ def draw_bars(data: Bars, ax: Any | None = None, title: str = "", label: str = "
         at = np.arange(len(data.names))[::-1]
         ax.barh(at, data.value, 0.68, color=SKY)
         spread = np.maximum([data.value - data.low, data.high - data.value], 0)
-        ax.errorbar(
-            data.value, at, xerr=spread, fmt="none", color="black", elinewidth=0.9, capsize=2
-        )
+        if spread.any():
+            bar = {"fmt": "none", "color": "black", "elinewidth": 0.9, "capsize": 2}
+            ax.errorbar(data.value, at, xerr=spread, label="95 % interval", **bar)
         ax.axvline(0, color="black", linewidth=0.8)
         ax.set_yticks(at, data.names)
         ax.tick_params(axis="y", length=0)
@@ -76,7 +75,10 @@ def draw_cost_curve(
     with use_style():
         ax = make_axes(ax, height=2.2)
         spread = np.maximum([value - low, high - value], 0)
-        ax.errorbar(cost, value, yerr=spread, color=BLUE, marker="o", elinewidth=0.9, capsize=2)
-        ax.axhline(value[0], color=VERMILION, linewidth=0.8, linestyle=(0, (2, 2)))
+        bar = {"marker": "o", "elinewidth": 0.9, "capsize": 2}
+        label_of_line = "value, 95 % interval of its change" if spread.any() else "value"
+        ax.errorbar(cost, value, yerr=spread, color=BLUE, label=label_of_line, **bar)
+        base = {"color": VERMILION, "linewidth": 0.8, "linestyle": (0, (2, 2))}
+        ax.axhline(value[0], label=f"with {cost[0]:g} pass" if cost[0] == 1 else "first", **base)
         ax.set(xlabel="forward passes a sample", ylabel=label, title=title)
     return ax
