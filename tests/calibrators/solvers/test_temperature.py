@@ -88,7 +88,6 @@ def test_moments_agree_with_autograd():
     gaps = logits - logits.amax(-1, keepdim=True)
     p = (0.7 * gaps).softmax(-1)
     mean = (p * gaps).sum(-1)
-    torch.testing.assert_close(found.log_sum, (0.7 * gaps).logsumexp(-1))
     torch.testing.assert_close(found.mean, mean)
     torch.testing.assert_close(found.variance, (p * gaps.square()).sum(-1) - mean.square())
 

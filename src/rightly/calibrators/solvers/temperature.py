@@ -28,7 +28,7 @@ WIDER = 6  # times that the surroundings of a first guess are widened
 SMALL_MOVE = 3e-5  # relative: the error left after such a step of Newton's method is 1e-9
 ROUGH_MOVE = 1e-2  # the same for a first guess, which a subsample does not place any better
 ONE_STEP = 2.0**-22  # of float32, and a little: what raises a number to the next larger one
-NEGLIGIBLE_GAP = 1e3  # over b: what lies below adds nothing, but the square of a masked gap would
+NEGLIGIBLE_GAP = 1e3  # times T: what lies below adds nothing, but the square of a masked gap would
 
 
 def top_probability(logits: Logits, inverse: PerSample, classes: Labels | None = None) -> PerSample:
@@ -100,9 +100,8 @@ def _raise_class(probabilities: Logits, classes: Labels) -> Logits:
 
 @dataclass(frozen=True)
 class Moments:
-    """log-sum-exp, mean and variance of the gaps z - max(z) under softmax(b z)."""
+    """Mean and variance of the gaps z - max(z) under softmax(b z)."""
 
-    log_sum: PerSample
     mean: PerSample
     variance: PerSample
 
@@ -112,15 +111,14 @@ def compute_moments(logits: Logits, inverse: float) -> Moments:
     parts = []
     for rows in iterate_chunks(logits):
         z = logits[rows]
-        gaps = (z - z.amax(-1, keepdim=True)).clamp_min_(-NEGLIGIBLE_GAP / inverse)
-        e = gaps * inverse
+        b = torch.full((), inverse, dtype=z.dtype, device=z.device)
+        gaps = scale_gaps(z, z.amax(-1, keepdim=True), b).clamp_min_(-NEGLIGIBLE_GAP)
         # Subnormal numbers slow down a processor, not a GPU.
-        e = e.exp_() if is_unsynchronised(e) else exp_negligible(e)
+        e = gaps.exp() if is_unsynchronised(z) else exp_negligible(gaps.clone())
         total = e.sum(-1).double()
-        e *= gaps
-        first = e.sum(-1).double() / total
-        second = e.mul_(gaps).sum(-1).double() / total
-        parts.append((total.log(), first, (second - first.square()).clamp_min(0)))
+        first = e.mul_(gaps).sum(-1).double() / (inverse * total)
+        second = e.mul_(gaps).sum(-1).double() / (inverse**2 * total)
+        parts.append((first, (second - first.square()).clamp_min(0)))
     return Moments(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
