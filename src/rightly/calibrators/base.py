@@ -45,9 +45,8 @@ class Calibrator(Adaptable, ABC):
     """Estimates the probability that each prediction is correct.
 
     A subclass writes `learn` and `compute_confidence`, or those of TemperatureCalibrator and
-    VectorCalibrator. All that it learned is in its buffers, by flat names (`store`), so that one
-    way of saving, loading and moving between devices serves them all. The `compute_` methods are
-    unchecked: for calibrators made of others, and for graphs being traced.
+    VectorCalibrator. All that it learned is in its buffers, by flat names (`store`). The `compute_`
+    methods are unchecked: for calibrators made of others, and for graphs being traced.
     """
 
     needs: tuple[str, ...] = ()  # fields of Predictions without which it cannot work
@@ -127,9 +126,8 @@ class Calibrator(Adaptable, ABC):
     def confidence(self, predictions: Predictions) -> PerSample:
         """Probability that each predicted class is right."""
         self.check(predictions)
-        confidence = self.compute_confidence(predictions)
-        if self.adjustment is not None:
-            confidence = self.adjustment.adjust(confidence)
+        own, adjustment = self.compute_confidence(predictions), self.adjustment
+        confidence = own if adjustment is None else adjustment.adjust(own)
         return check_answer(self.title, "confidence", bound_confidence(confidence, predictions))
 
     @final
@@ -151,8 +149,8 @@ class Calibrator(Adaptable, ABC):
         if self.adjustment is not None:
             kept = self.compute(predictions).probabilities
         else:
-            kept = self.compute_probabilities(predictions)
-            kept = settle_probabilities(kept, self.compute_classes(predictions), predictions)
+            found = self.compute_probabilities(predictions)
+            kept = settle_probabilities(found, self.classes_of(found, predictions), predictions)
         return check_answer(self.title, "probabilities", kept)
 
     @final
@@ -221,6 +219,9 @@ class Calibrator(Adaptable, ABC):
 
     def compute_classes(self, predictions: Predictions) -> Labels:
         return predictions.classes
+
+    def classes_of(self, probabilities: Logits, predictions: Predictions) -> Labels:
+        return self.compute_classes(predictions)
 
     def compute_temperature(self, predictions: Predictions) -> PerSample:
         confidence = self.compute_confidence(predictions)

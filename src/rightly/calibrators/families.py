@@ -98,10 +98,14 @@ class VectorCalibrator(Calibrator):
         return self.compute_probabilities(predictions).argmax(-1)
 
     @final
+    def classes_of(self, probabilities: Logits, predictions: Predictions) -> Labels:
+        return predictions.classes if self.keeps_class else probabilities.argmax(-1)
+
+    @final
     def compute_confidence(self, predictions: Predictions) -> PerSample:
         if predictions.has_masked or not self.keeps_class:
             probabilities = self.compute_probabilities(predictions)
-            classes = predictions.classes if self.keeps_class else probabilities.argmax(-1)
+            classes = self.classes_of(probabilities, predictions)
             return probabilities.gather(-1, classes[:, None]).squeeze(-1)
         logits, classes = predictions.logits, predictions.classes
         return torch.cat(
@@ -111,7 +115,7 @@ class VectorCalibrator(Calibrator):
     @final
     def compute_together(self, predictions: Predictions) -> Calibrated:
         probabilities = self.compute_probabilities(predictions)
-        classes = predictions.classes if self.keeps_class else probabilities.argmax(-1)
+        classes = self.classes_of(probabilities, predictions)
         confidence = probabilities.gather(-1, classes[:, None]).squeeze(-1)
         inverse = inverse_temperature_for(predictions.logits, confidence, predictions.classes)
         return Calibrated(classes, confidence, inverse.reciprocal(), probabilities)

@@ -134,3 +134,14 @@ def test_a_class_without_samples_keeps_a_probability():
     for name in NAMES:
         fitted = rightly.calibrator(name).fit(predictions[rows], labels[rows])
         assert (fitted.probabilities(predictions) > 0).all()
+
+
+def test_probabilities_of_a_class_changing_method_are_computed_once(monkeypatch):
+    predictions, labels = make(n=300)
+    fitted = rightly.calibrator("structured_vector_scaling").fit(predictions, labels)
+    calls = []
+    compute = type(fitted).compute_vectors
+    counted = lambda self, logits: calls.append(len(logits)) or compute(self, logits)  # noqa: E731
+    monkeypatch.setattr(type(fitted), "compute_vectors", counted)
+    assert (fitted.probabilities(predictions).sum(-1) - 1).abs().max() < 1e-12
+    assert calls == [300]

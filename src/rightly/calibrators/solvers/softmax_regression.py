@@ -23,6 +23,9 @@ FEW = 256  # parameters: the matrix of second derivatives is formed
 STEPS = 100  # of Newton's method
 ITERATIONS = 2000  # of L-BFGS
 PRECISION, ROUGH = 1e-12, 1e-7  # relative fall of the loss in a step, below which it ends
+QUADRATIC = 1e-8  # such a fall of Newton's method, after which the next would be its square
+STIFF = 1e-3  # penalties from here on outweigh what float32 rounds off the second derivatives
+SINGLE = 1e-6  # down to such a fall, L-BFGS multiplies in float32, in half of the time
 
 
 class Affine(NamedTuple):
@@ -34,6 +37,9 @@ class Affine(NamedTuple):
     def apply(self, x: Logits) -> Logits:
         scaled = x * self.weight if self.weight.ndim == 1 else x @ self.weight.T
         return scaled + self.bias
+
+    def to(self, dtype: torch.dtype) -> "Affine":
+        return Affine(self.weight.to(dtype), self.bias.to(dtype))
 
 
 @dataclass(frozen=True)
@@ -54,11 +60,14 @@ class Penalty:
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs in float64, true classes, and classes that a row cannot have, if there are any."""
+    """Inputs, true classes, and classes that a row cannot have, if there are any."""
 
     x: Logits
     labels: Labels
     masked: Tensor | None = None
+
+    def to_single(self) -> "Rows":
+        return Rows(self.x.float(), self.labels, self.masked)
 
     def take(self, rows: Tensor) -> "Rows":
         masked = None if self.masked is None else self.masked[rows]
@@ -93,8 +102,9 @@ def _solve_newton(
         return float(value + strength @ moved.square()), slope + 2 * strength * moved
 
     value, slope = evaluate(moved)
+    curved = rows.to_single() if float(strength.min()) >= STIFF else rows
     for _ in range(STEPS):
-        curvature = _second_derivatives(rows, _add(origin, moved))
+        curvature = _second_derivatives(curved, _add(origin, moved))
         curvature.diagonal().add_(2 * strength)
         step = torch.linalg.solve(curvature, slope)
         length, (lower, following) = 1.0, evaluate(moved - step)
@@ -104,7 +114,7 @@ def _solve_newton(
         if not lower <= value:
             break
         fall, moved, value, slope = value - lower, moved - length * step, lower, following
-        if fall <= precision * abs(value):
+        if fall <= max(precision, QUADRATIC) * abs(value):
             break
     return moved
 
@@ -115,28 +125,31 @@ def _solve_lbfgs(
     # In these units the curvature at the start is 1 in every direction.
     unit = (_curvature(rows, _add(origin, moved)) + 2 * strength).rsqrt()
 
+    used, lowest = rows.to_single(), np.inf
+
     def value_and_slope(point: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal used, lowest
         moved = torch.from_numpy(point).to(unit.device) * unit
-        value, slope = _loss(rows, _add(origin, moved))
+        value, slope = _loss(used, _add(origin, moved))
         value = value + strength @ moved.square()
         slope = (slope + 2 * strength * moved) * unit
         answer = torch.cat([value[None], slope]).cpu().numpy()
+        if 0 <= lowest - answer[0] < SINGLE * abs(answer[0]):
+            used = rows
+        lowest = min(lowest, answer[0])
         return float(answer[0]), answer[1:]
 
-    found = minimize(
-        value_and_slope,
-        (moved / unit).cpu().numpy(),
-        jac=True,
-        method="L-BFGS-B",
-        options={
-            "maxiter": ITERATIONS,
-            "maxfun": 2 * ITERATIONS,
-            "maxcor": 20,
-            "ftol": precision,
-            "gtol": 1e-10,
-        },
-    )
-    return torch.from_numpy(found.x).to(unit.device) * unit
+    def descend(start: np.ndarray) -> np.ndarray:
+        ends = {"ftol": precision, "gtol": 1e-10}
+        options = {"maxiter": ITERATIONS, "maxfun": 2 * ITERATIONS, "maxcor": 8, **ends}
+        found = minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options=options)
+        return found.x
+
+    found = descend((moved / unit).cpu().numpy())
+    if used is not rows:  # float32 ended it
+        used = rows
+        found = descend(found)
+    return torch.from_numpy(found).to(unit.device) * unit
 
 
 def compute_cross_entropy(rows: Rows, affine: Affine) -> float:
@@ -144,19 +157,20 @@ def compute_cross_entropy(rows: Rows, affine: Affine) -> float:
 
 
 def _loss(rows: Rows, affine: Affine) -> tuple[Tensor, Tensor]:
-    """Mean cross-entropy, and its slope in weights and biases."""
+    """Mean cross-entropy, and its slope in weights and biases; the work is in the rows' type."""
     value = affine.bias.new_zeros(())
     weight, bias = torch.zeros_like(affine.weight), torch.zeros_like(affine.bias)
+    affine = affine.to(rows.x.dtype)
     for part in iterate_chunks(rows.x):
         x, scores = rows.x[part], affine.apply(rows.x[part])
         if rows.masked is not None:
             scores.masked_fill_(rows.masked[part], -torch.inf)
         scores -= scores.amax(-1, keepdim=True)
         true = rows.labels[part, None]
-        value -= scores.gather(-1, true).sum()
+        value -= scores.gather(-1, true).sum(dtype=value.dtype)
         residual = scores.exp_()
         total = residual.sum(-1, keepdim=True)
-        value += total.log().sum()
+        value += total.log().sum(dtype=value.dtype)
         residual /= total
         residual.scatter_add_(-1, true, -torch.ones_like(true, dtype=residual.dtype))
         weight += (residual * x).sum(0) if weight.ndim == 1 else residual.T @ x
@@ -184,26 +198,29 @@ def _second_derivatives(rows: Rows, affine: Affine) -> Tensor:
     """
     c, size = len(affine.bias), affine.weight.numel() + len(affine.bias)
     total = affine.bias.new_zeros(size, size)
+    affine = affine.to(rows.x.dtype)
     for part in iterate_chunks(rows.x):
         x, scores = rows.x[part], affine.apply(rows.x[part])
         if rows.masked is not None:
             scores.masked_fill_(rows.masked[part], -torch.inf)
         p = scores.softmax(-1)
         if affine.weight.ndim == 1:
-            mean = torch.cat([p * x, p], 1)
-            total.diagonal().add_(torch.cat([(p * x.square()).sum(0), p.sum(0)]))
-            for corner in (total[:c, c:], total[c:, :c]):
-                corner.diagonal().add_((p * x).sum(0))
-        else:
-            mean = torch.cat([(p[:, :, None] * x[:, None, :]).flatten(1), p], 1)
-            blocks = torch.einsum("nj,nk,nl->jkl", p, x, x)
-            sides = p.T @ x
-            for j in range(c):
-                own = slice(j * c, (j + 1) * c)
-                total[own, own] += blocks[j]
-                total[own, c * c + j] += sides[j]
-                total[c * c + j, own] += sides[j]
-            total.diagonal()[c * c :].add_(p.sum(0))
+            px = p * x
+            across = px.sum(0).diag() - px.T @ p
+            total[:c, :c] += (px * x).sum(0).diag() - px.T @ px
+            total[:c, c:] += across
+            total[c:, :c] += across.T
+            total[c:, c:] += p.sum(0).diag() - p.T @ p
+            continue
+        mean = torch.cat([(p[:, :, None] * x[:, None, :]).flatten(1), p], 1)
+        blocks = torch.einsum("nj,nk,nl->jkl", p, x, x)
+        sides = p.T @ x
+        for j in range(c):
+            own = slice(j * c, (j + 1) * c)
+            total[own, own] += blocks[j]
+            total[own, c * c + j] += sides[j]
+            total[c * c + j, own] += sides[j]
+        total.diagonal()[c * c :].add_(p.sum(0))
         total -= mean.T @ mean
     return total / len(rows.x)
 
