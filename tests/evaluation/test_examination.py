@@ -52,6 +52,13 @@ def test_healthy_data_give_no_finding(cal):
         ("probabilities", lambda z: z.softmax(1).half()),
         ("percentages", lambda z: 100 * z.softmax(1)),
         ("log_probabilities", lambda z: z.log_softmax(1)),
+        ("probabilities", lambda z: (100 * z.softmax(1)).round() / 100),
+        ("percentages", lambda z: (100 * z.softmax(1)).round()),
+        ("scores_in_0_1", lambda z: z.sigmoid()),
+        ("log_probabilities", lambda z: z.log_softmax(1) / np.log(10)),
+        ("log_probabilities", lambda z: z.softmax(1).where(z.softmax(1) > 1e-3, 0).log()),
+        ("negated_scores", lambda z: -z.log_softmax(1)),
+        ("clipped", lambda z: z.clamp(max=float(z.amax(1).quantile(0.9)))),
         ("coarse_logits", lambda z: (200 * z).half()),
         ("ties", lambda z: z.clamp(max=4)),
         ("unusable", lambda z: (1e4 * z).half()),
@@ -173,7 +180,62 @@ def test_views_reshaped_in_the_wrong_order_are_found(cal):
     n, m, c = views.shape
     mixed = views.transpose(0, 1).reshape(n, m, c)
     found = names((change(cal[0], view_logits=mixed), cal[1]))
-    assert set(found) == {"view_of_other_images"} and len(found) == m
+    assert found == ["view_of_other_images"]
+
+
+def test_views_of_which_a_shard_stands_in_another_order_are_found(cal):
+    views = cal[0].view_logits.clone()
+    views[1000:2000, 1] = views[1000:2000, 1].roll(300, 0)
+    (finding,) = rightly.examine((change(cal[0], view_logits=views), cal[1]))
+    assert finding.name == "view_of_other_images" and "in rows 1000 to" in finding.found
+    assert cal[0].view_names[1] in finding.found and cal[0].view_names[0] not in finding.found
+
+
+def test_views_that_are_probabilities_are_found(cal):
+    views = cal[0].view_logits.clone()
+    views[:, 0] = views[:, 0].softmax(-1)
+    (finding,) = rightly.examine((change(cal[0], view_logits=views), cal[1]))
+    assert finding.name == "probabilities" and cal[0].view_names[0] in finding.found
+
+
+def test_what_was_collected_twice_is_found_but_for_rounding(cal, test):
+    """In float16, or in other batches: a copy of rows, of a view, of a whole set."""
+    again = cal[0].logits.half().float() * (1 + 1e-6)
+    mixed = torch.cat([test[0].logits[:900], again[:100]])
+    labels = torch.cat([test[1][:900], cal[1][:100]])
+    (finding,) = rightly.examine(cal, {"test": (mixed, labels)})
+    assert finding.name == "calibration_rows" and "10.0%" in finding.found
+    views = cal[0].view_logits.clone()
+    views[:, 0] = again
+    assert names((change(cal[0], view_logits=views), cal[1])) == ["view_is_image"]
+    copy = test[0].logits.half().float()
+    assert names(cal, {"ind": test, "blur": (copy, test[1])}) == ["no_shift"]
+
+
+def test_two_classes_are_near_by_chance_and_give_no_finding():
+    rng = np.random.default_rng(0)
+    sets = {}
+    for name in ("cal", "a", "b"):
+        scores = 2 * rng.normal(size=3000)
+        labels = (rng.random(3000) < 1 / (1 + np.exp(-scores))).astype(int)
+        sets[name] = rightly.Predictions.from_binary(scores), labels
+    assert rightly.examine(sets.pop("cal"), sets) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil"),
+    [
+        ("labels_one_hot", lambda y: np.eye(10)[y]),
+        ("labels_missing", lambda y: np.where(np.arange(len(y)) % 50, y, np.nan)),
+        ("labels_missing", lambda y: np.where(np.arange(len(y)) % 50, y, -1)),
+        ("unusable", lambda y: y.astype(float)),
+    ],
+)
+def test_labels_that_are_no_class_numbers(cal, name, spoil, tmp_path):
+    labels = spoil(cal[1].numpy())
+    assert names((cal[0].logits, labels)) == [name]
+    np.savez(tmp_path / "cal.npz", logits=cal[0].logits.numpy(), labels=labels)
+    assert names(tmp_path / "cal.npz") == [name]
 
 
 def test_shifted_rows_that_do_not_shift_are_found(test):

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from torch import Tensor
 
 from rightly.evaluation.examination.findings import ERROR, Finding
 from rightly.evaluation.examination.labelling import (
+    find_bad_labels,
     find_missing_classes,
+    find_negated,
     find_other_numbering,
-    find_out_of_range,
     find_unexpected_accuracy,
     find_unrelated,
 )
@@ -24,8 +26,11 @@ from rightly.evaluation.examination.pairing import (
     find_unshifted,
 )
 from rightly.evaluation.examination.sample_size import find_few
-from rightly.evaluation.examination.scores import find_bad_scores, find_no_logits
-from rightly.evaluation.leakage import CalibrationData
+from rightly.evaluation.examination.scores import (
+    find_bad_scores,
+    find_log_probabilities,
+    find_no_logits,
+)
 from rightly.metrics.validation import check_share
 from rightly.predictions import Predictions, check_labels, load
 from rightly.predictions.arrays import SUFFIXES, read_array
@@ -56,7 +61,6 @@ def examine(
     opened = _open(name, cal, findings)
     if opened is not None:
         findings += _examine_set(name, *opened, expected_accuracy, is_cal=True)
-    known = None if opened is None else CalibrationData.of_predictions(opened[0])
     sets: dict[str, Predictions] = {}
     for title, source in (tests or {}).items():
         test = _open(title, source, findings)
@@ -64,8 +68,8 @@ def examine(
             continue
         sets[title] = test[0]
         findings += _examine_set(title, *test)
-        if known is not None:
-            findings += find_leaks(title, known, test[0])
+        if opened is not None:
+            findings += find_leaks(title, opened[0], test[0])
     findings += find_equal_sets(sets)
     return tuple(findings)
 
@@ -75,7 +79,7 @@ def _open(name: str, source: Any, findings: list[Finding]) -> Examined | None:
     if isinstance(source, str | os.PathLike):
         try:
             return load(source)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             logits, labels = _read_raw(Path(source))
             findings.append(_explain(name, logits, labels, error))
             return None
@@ -87,7 +91,7 @@ def _open(name: str, source: Any, findings: list[Finding]) -> Examined | None:
         given, labels = source
         predictions = given if isinstance(given, Predictions) else Predictions(given)
         return predictions, None if labels is None else check_labels(labels, predictions)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raw = given.logits if isinstance(given, Predictions) else torch.as_tensor(given)
         findings.append(_explain(name, raw, None if labels is None else np.asarray(labels), error))
         return None
@@ -113,16 +117,16 @@ def _read_raw(path: Path) -> tuple[Tensor | None, np.ndarray | None]:
 
 
 def _explain(
-    name: str, logits: Tensor | None, labels: np.ndarray | None, error: ValueError
+    name: str, logits: Tensor | None, labels: np.ndarray | None, error: Exception
 ) -> Finding:
     """Why arrays cannot be predictions with labels."""
     finding = None
     if logits is not None and logits.ndim == 2 and logits.is_floating_point():
-        finding = find_no_logits(name, logits)
+        finding = find_no_logits(name, logits) or find_log_probabilities(name, logits)
         if finding is None and labels is not None:
-            finding = find_out_of_range(name, logits, labels)
+            finding = find_bad_labels(name, logits, labels)
     if finding is not None:
-        return finding
+        return replace(finding, severity=ERROR)
     found, _, remedy = str(error).rpartition(": ")
     return Finding(name, "unusable", ERROR, found or str(error), remedy if found else "mend it")
 
@@ -156,7 +160,8 @@ def _examine_labels(
     name: str, images: Predictions, labels: Tensor, expected_accuracy: float | None, is_cal: bool
 ) -> Iterator[Finding]:
     """Of images as they are. Where labels are wrong, nothing else is said about them."""
-    wrong = find_other_numbering(name, images, labels) or find_unrelated(name, images, labels)
+    checks = (find_negated, find_other_numbering, find_unrelated)
+    wrong = next((found for check in checks if (found := check(name, images, labels))), None)
     if wrong is not None:
         yield wrong
         return

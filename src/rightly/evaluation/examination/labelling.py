@@ -14,17 +14,40 @@ from rightly.predictions.accuracy import find_chance
 LEVEL = 1e-4  # of the test that another numbering fits better, on rows that did not choose it
 MOVED_SHARE = 0.3  # of the rows of the moved classes must be right after the move
 FEWEST_ROWS = 30
+MOST_OUTSIDE = 0.2  # share of labels of no class, up to which they are taken for unknown ones
 OFFSETS = {-1: "subtract 1 from the labels", 1: "add 1 to the labels"}
 PER_CLASS = 10  # samples a class on average, from where on a class is not missing by chance
 ROUNDED = 0.01  # by which an expected accuracy may be rounded
 
 
-def find_out_of_range(name: str, logits: Tensor, labels: np.ndarray) -> Finding | None:
-    """Labels that count from 1, or from -1."""
-    if labels.dtype.kind not in "iu" or labels.shape != logits.shape[:1]:
+def find_bad_labels(name: str, logits: Tensor, labels: np.ndarray) -> Finding | None:
+    """Labels that are no class numbers: columns, fractions, or outside of the classes."""
+    if labels.ndim == 2 and labels.shape == tuple(logits.shape):
+        return Finding(
+            name,
+            "labels_one_hot",
+            ERROR,
+            f"labels have {labels.shape[1]} columns, one a class",
+            "give the number of each true class: labels.argmax(1)",
+        )
+    if labels.ndim != 1 or len(labels) != len(logits) or labels.dtype.kind not in "iuf":
         return None
-    c, labels = logits.shape[1], labels.astype(np.int64)
-    low, high = int(labels.min()), int(labels.max())
+    whole = np.isfinite(labels) & (labels == np.floor(labels))
+    if not whole.all():
+        return Finding(
+            name,
+            "labels_missing",
+            ERROR,
+            f"{int((~whole).sum())} of {len(labels)} labels are no whole numbers "
+            f"(such as {labels[~whole][0]})",
+            "drop these rows, or label them",
+        )
+    return _find_out_of_range(name, logits, labels.astype(np.int64))
+
+
+def _find_out_of_range(name: str, logits: Tensor, labels: np.ndarray) -> Finding | None:
+    """Labels that count from 1 or from -1, or a few that are of no class."""
+    c, low, high = logits.shape[1], int(labels.min()), int(labels.max())
     for offset, advice in OFFSETS.items():
         accuracy = float((logits.argmax(-1).cpu().numpy() == labels + offset).mean())
         if low + offset >= 0 and high + offset < c and accuracy > 2 / c:
@@ -36,7 +59,37 @@ def find_out_of_range(name: str, logits: Tensor, labels: np.ndarray) -> Finding 
                 f"predictions are right if every label is 1 {'less' if offset < 0 else 'more'}",
                 advice,
             )
+    outside = (labels < 0) | (labels >= c)
+    if 0 < outside.mean() < MOST_OUTSIDE:
+        values = ", ".join(map(str, np.unique(labels[outside])[:5]))
+        return Finding(
+            name,
+            "labels_missing",
+            ERROR,
+            f"{int(outside.sum())} of {len(labels)} labels are of no class of 0..{c - 1}: {values}",
+            "drop these rows: such numbers often stand for unknown",
+        )
     return None
+
+
+def find_negated(name: str, predictions: Predictions, labels: Tensor) -> Finding | None:
+    """Scores whose smallest is the class: losses, distances, negative log-probabilities."""
+    predicted, truth = predictions.classes.numpy(), labels.numpy()
+    # Of few classes a permutation may make the smallest the true one.
+    if predictions.class_count < 4 or len(truth) < FEWEST_ROWS:
+        return None
+    smallest = predictions.logits.argmin(-1).numpy()
+    before, after = (float((classes == truth).mean()) for classes in (predicted, smallest))
+    if after <= max(2 * before, 2 / predictions.class_count) or after < MOVED_SHARE:
+        return None
+    return Finding(
+        name,
+        "negated_scores",
+        ERROR,
+        f"{after:.1%} of the labels are the class with the smallest logit, and {before:.1%} that "
+        "with the largest: these are losses, distances or negative log-probabilities",
+        "turn their sign around",
+    )
 
 
 def find_other_numbering(name: str, predictions: Predictions, labels: Tensor) -> Finding | None:
