@@ -10,11 +10,11 @@ from starlette.testclient import TestClient
 
 from rightly.calibrators.adaptation.drift_reference import learn_drift_reference
 from rightly.calibrators.adaptation.pseudo_batches import ScoredRows
-from rightly.decisions.context_window import ContextWindow, shrink_context
+from rightly.decisions.context_window import Block, ContextWindow, shrink_context
 from rightly.deployment import open_exported
 from rightly.serving import Limits, drift_watch, make_app
 from rightly.serving.prometheus import ServerMetrics
-from rightly.serving.stream_adapter import StreamAdapter
+from rightly.serving.stream_adapter import IMAGES, POINTS, StreamAdapter, _divide
 from tests.deployment.tiny_onnx import CONTEXT, write_adaptable, write_onnx
 from tests.serving.clients import encode, serve_file
 from tests.serving.fake_model import make_file
@@ -187,3 +187,15 @@ def test_what_cannot_work_is_refused_before_it_serves(file, tmp_path, options, m
 def test_a_model_without_context_cannot_adapt(tmp_path):
     with pytest.raises(ValueError, match="adapt must be left out for a model without context"):
         make_app(open_exported(write_onnx(tmp_path / "plain.onnx")), Limits(), adapt=8)
+
+
+@pytest.mark.parametrize("images", [1, 3, 30, 1000])
+def test_points_of_the_chart_are_means_of_enough_images_to_tell_more_than_chance(images):
+    blocks = (Block.of(f"{i}", i, [0], confidence=[i % 2]) for i in range(images))
+    window = ContextWindow(images).add(*blocks)
+    parts = _divide(window)
+    sizes = [part.samples for part in parts]
+    assert sum(sizes) == images and len(parts) <= POINTS
+    assert min(sizes) >= min(IMAGES, max(1, images // 3))
+    if images >= 30:
+        assert all(part.mean("confidence") == pytest.approx(0.5, abs=0.1) for part in parts)

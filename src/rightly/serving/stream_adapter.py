@@ -22,7 +22,7 @@ from rightly.predictions.bounded_json import encode_json, is_count
 from rightly.predictions.expected_range import find_miss, find_range
 
 SAVE_EVERY_S = 1.0  # a worker that is killed loses what it saw since
-POINTS = 32  # of the chart
+POINTS, IMAGES = 32, 8  # of the chart: at most so many, each the mean of at least so many
 
 log = logging.getLogger(__name__)
 
@@ -104,12 +104,7 @@ class StreamAdapter:
     def describe(self) -> dict[str, Any]:
         """The window in numbers: as a whole, and part by part from its oldest images on."""
         window = self.window
-        count = min(POINTS, len(window.blocks))
-        edges = [len(window.blocks) * k // count for k in range(count + 1)] if count else [0]
-        parts = [
-            ContextWindow(window.size, blocks=window.blocks[a:b])
-            for a, b in itertools.pairwise(edges)
-        ]
+        count = len(window.blocks)
         low, high = self.expected_range or (None, None)
         return {
             "images": window.samples,
@@ -119,7 +114,7 @@ class StreamAdapter:
             "expected_low": low,
             "expected_high": high,
             "unadapted": window.mean("unadapted_confidence") if count else None,
-            "parts": [self._describe_part(part) for part in parts],
+            "parts": [self._describe_part(part) for part in _divide(window)],
         }
 
     def _describe_part(self, part: ContextWindow) -> dict[str, Any]:
@@ -146,6 +141,24 @@ class StreamAdapter:
             )
         known = {block.id for block in self.window.blocks}
         return self.window.add(*(block for block in stored.blocks if block.id not in known))
+
+
+def _divide(window: ContextWindow) -> list[ContextWindow]:
+    """Parts of whole blocks, oldest first: not too many, nor of so few images that chance shows."""
+    samples = window.samples
+    least = max(-(-samples // POINTS), min(IMAGES, samples // 3))
+    parts: list[list[Block]] = []
+    images = least
+    for block in window.blocks:
+        if images >= least:
+            parts.append([])
+            images = 0
+        parts[-1].append(block)
+        images += block.samples
+    if len(parts) > 1 and images < least:  # the newest join those before
+        last = parts.pop()
+        parts[-1] += last
+    return [ContextWindow(window.size, blocks=tuple(part)) for part in parts]
 
 
 def identify_model(model: ExportedModel) -> str:
