@@ -93,6 +93,8 @@ def run(
     with open_socket(host, port) as listening:
         where = format_address(listening)
         print_line(f"serving {file}: {_describe(model)}")
+        for line in _describe_promises(model, adapt is not None):
+            print_line(line)
         print_line(f"listening on {where} (docs: {where}/docs)")
         # Pillow warns of what clients send, in words that they choose: nothing for a log.
         warnings.filterwarnings("ignore", module=r"PIL\.")
@@ -105,6 +107,20 @@ def _describe(model: "ExportedModel") -> str:
     classifier = (metadata.get("classifier") or {}).get("name") or "an unnamed classifier"
     threshold = "no threshold" if model.threshold is None else f"threshold {model.threshold:.4g}"
     return f"{metadata['method']} on {classifier}, {metadata['class_count']} classes, {threshold}"
+
+
+def _describe_promises(model: "ExportedModel", adapts: bool) -> list[str]:
+    """What is promised of what is served, and whether anything watches over it."""
+    from rightly.decisions.promises import describe_promises, find_lapse
+
+    promises = describe_promises(model.metadata, find_lapse(model.metadata, adapts=adapts))
+    lines = [f"promise: {text}" for text in dict.fromkeys(promises)]
+    if promises and model.metadata.get("drift") is None:
+        lines.append(
+            "drift is not watched: the file does not tell what images without it look like (export "
+            "a calibrator that can be adapted, without --no-context)"
+        )
+    return lines
 
 
 def _name_options(message: str) -> str:

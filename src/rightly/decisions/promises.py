@@ -21,12 +21,10 @@ def find_lapse(
     return None if alarm is None else f"not covered: drift is alarmed ({alarm})"
 
 
-def promises_anything(metadata: Mapping[str, Any]) -> bool:
-    """Whether a stored model came with a guaranteed threshold or with prediction sets."""
-    return any(
-        describe(metadata, None) is not None
-        for describe in (describe_threshold_promise, describe_served_sets)
-    )
+def describe_promises(metadata: Mapping[str, Any], lapse: str | None = None) -> list[str]:
+    """What is promised of the threshold and of sets, as far as anything was."""
+    both = describe_threshold_promise(metadata, lapse), describe_served_sets(metadata, lapse)
+    return [text for text in both if text is not None]
 
 
 def describe_threshold_promise(metadata: Mapping[str, Any], lapse: str | None) -> str | None:
@@ -51,8 +49,11 @@ def describe_set_promise(sets: Mapping[str, Any], class_count: int) -> str:
         f"Prediction sets ({sets['score']}) hold the true class of "
         f"{format_share(sets['coverage'])} of images like the {sets['samples']:,} held out"
     )
-    if sets["coverage_interval"] is not None:
-        low, high = (f"{100 * end:.1f} %" for end in sets["coverage_interval"])
+    if not sets["class_conditional"]:
+        interval = sets.get("coverage_interval")
+        if interval is None:
+            return text
+        low, high = (f"{100 * end:.1f} %" for end in interval)
         return f"{text}: given these, of {low} to {high} with probability 0.95"
     marginal = sets["marginal_classes"]
     text += f", in each of {class_count - marginal} classes"

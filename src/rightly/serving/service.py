@@ -11,7 +11,7 @@ import numpy as np
 from fastapi import Request
 from PIL import Image
 
-from rightly.decisions.promises import find_lapse, promises_anything
+from rightly.decisions.promises import describe_promises, find_lapse
 from rightly.deployment.outputs import Outputs
 from rightly.deployment.runtime import ExportedModel
 from rightly.serving.answers import make_prediction, summarise_model
@@ -52,7 +52,7 @@ class Service:
             self.metrics.watch_stream(adapter)
         if self.drift is not None:
             self.metrics.watch_drift(self.drift)
-        if promises_anything(model.metadata):
+        if describe_promises(model.metadata):
             self.metrics.watch_promise(self._find_lapse)
         self.metrics.watch_queue(lambda: self.batcher.waiting)
         self._memory = MemoryBudget(limits)

@@ -1,8 +1,10 @@
 """Rows that are the same but for rounding: collected twice, in float16, or in other batches."""
 
 import numpy as np
+import torch
 from torch import Tensor
 
+from rightly.calibrators.solvers.execution import iterate_chunks
 from rightly.predictions import Predictions
 from rightly.predictions.masking import fill_masked
 
@@ -14,8 +16,11 @@ BY_CHANCE = 5.0  # times as often as rows of one set must two sets agree
 
 def are_near(logits: Tensor, others: Tensor) -> Tensor:
     """Whether rows of logits are the same but for rounding."""
-    first, second = _centre(logits), _centre(others)
-    return (first - second).abs().amax(-1) <= NEAR * first.abs().amax(-1)
+    parts = []
+    for rows in iterate_chunks(logits):
+        first, second = _centre(logits[rows]), _centre(others[rows])
+        parts.append((first - second).abs().amax(-1) <= NEAR * first.abs().amax(-1))
+    return torch.cat(parts)
 
 
 def measure_near(predictions: Predictions, others: Predictions) -> float:
@@ -29,16 +34,21 @@ def measure_near(predictions: Predictions, others: Predictions) -> float:
     if predictions.class_count != others.class_count:
         return 0.0
     step = -(-len(predictions) // MOST_ROWS)
-    rows, stored = _centre(predictions.logits[::step]), _centre(others.logits)
-    directions = np.random.default_rng(0).standard_normal((rows.shape[1], DIMENSIONS))
-    places, theirs = (each.cpu().numpy() @ directions for each in (rows, stored))
-    nearest = KDTree(theirs).query(places)[1]
+    rows, stored = predictions.logits[::step].cpu(), others.logits.cpu()
+    places = _project(rows)
+    nearest = KDTree(_project(stored)).query(places)[1]
     share = float(are_near(rows, stored[nearest]).double().mean())
     if len(rows) < 2 or not share:
         return share
     second = KDTree(places).query(places, k=2)[1][:, 1]
     by_chance = float(are_near(rows, rows[second]).double().mean())
     return share if share > BY_CHANCE * by_chance else 0.0
+
+
+def _project(logits: Tensor) -> np.ndarray:
+    directions = np.random.default_rng(0).standard_normal((logits.shape[1], DIMENSIONS))
+    parts = [_centre(logits[rows]).numpy() @ directions for rows in iterate_chunks(logits)]
+    return np.concatenate(parts)
 
 
 def _centre(logits: Tensor) -> Tensor:
