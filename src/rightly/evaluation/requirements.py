@@ -15,6 +15,13 @@ OF_SETS = {
     "coverage": "share that the threshold accepts",
     "accuracy_accepted": "share of the accepted that are right",
     "cost": "of 1,000 images at the threshold",
+    "set_coverage": "share of prediction sets that hold the true class",
+    "set_size": "mean number of classes in a prediction set",
+}
+REMEDIES = {
+    "cost": "--cost-error and --cost-review",
+    "set_coverage": "prediction sets (fit --coverage), of a calibrator that is not adapted,",
+    "set_size": "prediction sets (fit --coverage)",
 }
 COMPARISONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 PATTERN = re.compile(r"\s*(\w+)(?:\.(\w+))?\s*(>=|<=|>|<)\s*(\S+)\s*")
@@ -62,7 +69,7 @@ class Requirement:
     def check(self, measured: Mapping[str, Measured], dataset: str) -> str | None:
         """What is missed on a test set, with value and limit; None where it is met."""
         if self.name not in measured:
-            remedy = "--cost-error and --cost-review" if self.name == "cost" else "a threshold"
+            remedy = REMEDIES.get(self.name, "a threshold")
             raise ValueError(f"require needs {remedy} to measure {self.name}, but there is none")
         value = getattr(measured[self.name], self.end)
         title = self.name if self.end == "value" else f"{self.name}.{self.end}"

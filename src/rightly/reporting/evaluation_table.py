@@ -78,6 +78,12 @@ class Evaluation(ResultTable[Result]):
                 values["accuracy_accepted"] = Measured(point.accuracy, *ends)
                 values["coverage"] = Measured(point.coverage, *exact_interval(point.accepted, n))
                 values |= {} if cost is None else {"cost": Measured(*cost)}
+            if name in self.set_quality:
+                quality = self.set_quality[name]
+                values["set_size"] = Measured(quality.mean_size)
+                if quality.coverage is not None:
+                    ends = (quality.coverage_low or 0.0, quality.coverage_high or 0.0)
+                    values["set_coverage"] = Measured(quality.coverage, *ends)
             sets[name] = values
         return sets
 
