@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 
 import rightly
 from rightly.evaluation.measurement import measure
@@ -65,3 +66,34 @@ def test_what_is_no_calibrator_is_refused(other):
         evaluate(rightly.calibrator("spline"), {"a": other})
     with pytest.raises(FileNotFoundError, match="no calibrator file"):
         evaluate("nowhere.safetensors", {"a": other})
+
+
+def test_a_table_and_a_report_say_where_accuracy_changed():
+    predictions, labels = make(n=600)
+    moved = torch.where(
+        torch.rand(600, generator=torch.Generator().manual_seed(0)) < 0.4, 0, labels
+    )
+    fitted = rightly.calibrator("vector_scaling").fit(predictions, moved)
+    tests = {"mine": (predictions, moved)}
+    before = float(predictions.correct(moved).double().mean())
+    after = float((fitted.classes(predictions) == moved).double().mean())
+    said = (
+        f"vector_scaling predicts other classes: accuracy {100 * before:.2f} to {100 * after:.2f}"
+    )
+    assert before < after and said in rightly.evaluate(fitted, tests).to_markdown().replace(
+        "\\", ""
+    )
+    page = rightly.report(tests, calibrator=fitted, bootstrap=rightly.Bootstrap(200)).html
+    assert said in page
+    compared = rightly.compare(
+        (predictions, moved),
+        tests,
+        methods=["ts", "vector_scaling"],
+        metrics=["brier"],
+        allow_overlap=True,
+    )
+    ranking = rightly.rank({"a": compared, "b": compared})
+    assert f"With a: {said}" in ranking.to_markdown().replace("\\", "")
+    assert len(ranking.notes) == 2
+    kept = rightly.calibrator("ts").fit(predictions, moved)
+    assert "other classes" not in rightly.evaluate(kept, tests).to_markdown()

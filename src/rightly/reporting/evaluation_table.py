@@ -8,12 +8,12 @@ from typing import Any
 from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
 from rightly.decisions import Decision, exact_interval
 from rightly.evaluation.adapted_sets import adapt_to_sets, check_batch
-from rightly.evaluation.data_sets import TestSets, load_test_sets
+from rightly.evaluation.data_sets import TestSets, load_test_sets, measure_accuracies
 from rightly.evaluation.decision_outcomes import DecisionOutcome, apply_decision
 from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import BeforeAfter, measure_before_and_after
 from rightly.evaluation.requirements import Measured
-from rightly.evaluation.results import RESAMPLES, Bootstrap, Result
+from rightly.evaluation.results import RESAMPLES, Bootstrap, Result, describe_class_changes
 from rightly.evaluation.set_quality import SetQuality, describe_set_quality, measure_all_sets
 from rightly.reporting.formatting import (
     describe_adapting,
@@ -64,6 +64,13 @@ class Evaluation(ResultTable[Result]):
             "decisions": {name: one.to_record() for name, one in self.decisions.items()},
         }
 
+    @property
+    def class_changes(self) -> list[str]:
+        """A sentence about accuracy before and after, where the calibrator changes classes."""
+        own = measure_accuracies(self.tests)
+        pairs = {name: (own[name], after) for name, after in self.accuracy.items()}
+        return describe_class_changes({self.calibrator.title: pairs})
+
     def measured(self) -> dict[str, dict[str, Measured]]:
         """What can be required of each test set, by name: see `rightly.evaluation.requirements`."""
         sets = {}
@@ -98,7 +105,7 @@ class Evaluation(ResultTable[Result]):
                 f"{describe_interval()} {self.bootstrap.resamples} resamples, seed "
                 f"{self.bootstrap.seed}; changes are paired, each tested alone at 5 %."
             )
-        notes += describe_adapting(self.adapt, self.batch)
+        notes += [*describe_adapting(self.adapt, self.batch), *self.class_changes]
         notes += describe_sets(self.calibrator, self.set_quality)
         notes += [
             f"On {name}: {line}" for name, one in self.decisions.items() for line in one.describe()

@@ -154,6 +154,7 @@ def report(
         view_names=fitted.view_names,
         class_names=check_names(class_names or fitted.class_names, loaded),
         keeps_class=fitted.keeps_class,
+        class_changes=evaluation.class_changes,
         decision=Decision.read(fitted.record, fitted.threshold),
         file=str(calibrator) if isinstance(calibrator, str | os.PathLike) else "",
         views=view_gains,

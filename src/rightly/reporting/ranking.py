@@ -15,7 +15,8 @@ from rightly.reporting.result_table import FilePath, ResultTable, count
 class Ranking(ResultTable[MethodRank]):
     """Calibrators over several classifiers, best mean rank first.
 
-    `skipped` names the calibrators that not every classifier has.
+    `skipped` names the calibrators that not every classifier has, `notes` holds those of the
+    comparisons: where accuracy changed, and what should be known about single fits.
     """
 
     kind = "ranking"
@@ -23,6 +24,7 @@ class Ranking(ResultTable[MethodRank]):
     ranks: Sequence[MethodRank]
     classifiers: Sequence[str]
     skipped: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     @property
     def rows(self) -> Sequence[MethodRank]:
@@ -47,10 +49,11 @@ class Ranking(ResultTable[MethodRank]):
             "classifiers, and ties share their mean. Values "
             f"{format_units(self.ranks[0].mean)}."
         )
-        return lay_out_ranking(self.ranks, (note,))
+        return lay_out_ranking(self.ranks, (note, *self.notes))
 
     def describe(self) -> dict[str, Any]:
-        return {"classifiers": list(self.classifiers), "skipped": list(self.skipped)}
+        lists = {"classifiers": self.classifiers, "skipped": self.skipped, "notes": self.notes}
+        return {name: list(values) for name, values in lists.items()}
 
     def plot(self, kind: str = "ranks", **options: Any) -> Any:
         """Draws the mean ranks as bars on `ax`, or new axes, and returns them."""
@@ -86,4 +89,6 @@ def rank(comparisons: Mapping[str, Comparison | FilePath]) -> Ranking:
     ranks = mean_ranks({name: one.results for name, one in loaded.items()})
     ranked = {one.calibrator for one in ranks}
     methods = unique(method for one in loaded.values() for method in one.methods)
-    return Ranking(ranks, list(loaded), [name for name in methods if name not in ranked])
+    skipped = [name for name in methods if name not in ranked]
+    notes = [f"With {name}: {note}" for name, one in loaded.items() for note in one.notes]
+    return Ranking(ranks, list(loaded), skipped, notes)

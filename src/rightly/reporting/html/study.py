@@ -115,6 +115,7 @@ class Study:
     view_names: Sequence[str] = ()
     class_names: Sequence[str] | None = None
     keeps_class: bool = True
+    class_changes: Sequence[str] = ()  # where that changed accuracy
     decision: Decision | None = None  # that is stored with the calibrator
     file: str = ""  # that the calibrator was read from
     coverage: Mapping[str, Any] | None = None  # what its prediction sets promise
