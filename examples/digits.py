@@ -21,7 +21,6 @@ import rightly
 from rightly.evaluation.data_sets import split_by_shift
 from rightly.evaluation.measurement import measure
 
-VIEWS = ("rotation", "translation", "gaussian_noise")  # digits have no colour to jitter
 METHODS = ("uncalibrated", "temperature_scaling", "rightly")
 
 
@@ -73,12 +72,11 @@ def main() -> None:
 
     # Everything slow happens here, once; the folders can be read again by `rightly compare`.
     cal, cal_labels = rightly.collect(
-        network, TensorDataset(x_cal, y_cal), VIEWS, out=out / "cal", device="cpu"
+        network, TensorDataset(x_cal, y_cal), out=out / "cal", device="cpu"
     )
     test, test_labels = rightly.collect(
         network,
         TensorDataset(x_test, y_test),
-        VIEWS,
         shifts=("rotation:2",),
         out=out / "test",
         device="cpu",

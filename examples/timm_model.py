@@ -16,8 +16,6 @@ from pathlib import Path
 import rightly
 from rightly.evaluation.measurement import measure
 
-VIEWS = ("rotation", "grayscale", "color_jitter")
-
 
 def main() -> int:
     parser = argparse.ArgumentParser(
@@ -27,17 +25,17 @@ def main() -> int:
     parser.add_argument("--images", required=True, metavar="FOLDER")
     parser.add_argument("--layout", default="auto", help="as for rightly collect")
     parser.add_argument("--out", type=Path, default=Path("timm-predictions"), metavar="FOLDER")
-    parser.add_argument("--method", default="ca_views")
+    parser.add_argument("--method", default="rightly")
     asked = parser.parse_args()
     if importlib.util.find_spec("timm") is None:
         print("timm_model.py needs timm, which is not installed: pip install timm", file=sys.stderr)
         return 2
 
-    # The model's own size, crop, mean and std are used. A killed run goes on where it was.
+    # The model's own size, crop, mean and std are used, and the default views: four passes an
+    # image. A killed run goes on where it was.
     predictions, labels = rightly.collect(
         f"timm:{asked.model}",
         asked.images,
-        VIEWS,
         batch_size=64,
         out=asked.out,
         images={"layout": asked.layout},

@@ -24,13 +24,13 @@ ANSWER: Mapping[str, Any] = {
                 {"class": 5, "name": "dog", "probability": 0.24},
             ],
             "views": [
-                {"view": "rotation", "class": 5, "name": "dog", "confidence": 0.55},
-                {"view": "grayscale", "class": 3, "name": "cat", "confidence": 0.91},
+                {"view": "hflip", "class": 5, "name": "dog", "confidence": 0.55},
+                {"view": "translation", "class": 3, "name": "cat", "confidence": 0.91},
             ],
         }
     ],
     "model": {
-        "method": "ca_views",
+        "method": "correctness_logistic",
         "threshold": 0.9,
         "promise": None,
         "coverage": 0.95,
