@@ -130,18 +130,30 @@ def measure_setting(
             yield Cost(call, setting.title, seconds, unit, target, waits)
 
 
+def select_settings(methods: list[str] | None) -> list[Setting]:
+    """Those with targets, or the named ones: of the whole registry, with targets where it has."""
+    if methods is None:
+        return list(SETTINGS)
+    known = {setting.method for setting in SETTINGS}
+    return [
+        setting
+        for name in methods
+        for setting in (SETTINGS if name in known else (Setting(name),))
+        if setting.method == name
+    ]
+
+
 def print_calibrators(n: int, c: int, device: torch.device, methods: list[str] | None) -> None:
     predictions, labels = build_predictions(n, c, VIEWS, device)
     accuracy = float(predictions.correct(labels).double().mean())
     unit = 1e3 * time_unit(predictions.logits)
     print_header(f"{n:,} x {c:,} on {device}, accuracy {accuracy:.1%}, unit {unit:.3f} ms")
-    for setting in SETTINGS:
-        if methods is None or setting.method in methods:
-            targets = setting.cuda if device.type == "cuda" else setting.cpu
-            if (n, c) != SIZE:  # which the targets are for
-                targets = (None, None, None)
-            for cost in measure_setting(setting, predictions, labels, targets):
-                print(cost.format(), flush=True)
+    for setting in select_settings(methods):
+        targets = setting.cuda if device.type == "cuda" else setting.cpu
+        if (n, c) != SIZE:  # which the targets are for
+            targets = (None, None, None)
+        for cost in measure_setting(setting, predictions, labels, targets):
+            print(cost.format(), flush=True)
     if methods is None and device.type == "cpu":
         for name, (fit, apply) in peers.build_scalers(predictions.logits, labels).items():
             for call, work in (("fit", fit), ("probabilities", apply)):
