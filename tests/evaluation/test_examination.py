@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
 
 import rightly
 from rightly.demo_data import load_demo_set
@@ -210,6 +212,18 @@ def test_what_was_collected_twice_is_found_but_for_rounding(cal, test):
     assert names((change(cal[0], view_logits=views), cal[1])) == ["view_is_image"]
     copy = test[0].logits.half().float()
     assert names(cal, {"ind": test, "blur": (copy, test[1])}) == ["no_shift"]
+
+
+@pytest.mark.filterwarnings("ignore:probabilities hold exact zeros")
+def test_votes_of_a_forest_that_agree_are_no_calibration_rows():
+    """Where all of 100 trees agree, two images have the same logits by chance."""
+    x, y = load_digits(return_X_y=True)
+    forest = RandomForestClassifier(100, random_state=0).fit(x[:600], y[:600])
+    sets = [
+        (rightly.Predictions.from_probabilities(forest.predict_proba(x[rows])), y[rows])
+        for rows in (slice(600, 1200), slice(1200, None))
+    ]
+    assert "calibration_rows" not in names(sets[0], {"test": sets[1]})
 
 
 def test_two_classes_are_near_by_chance_and_give_no_finding():

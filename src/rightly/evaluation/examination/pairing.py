@@ -8,7 +8,7 @@ from rightly.evaluation.data_sets import name_shift
 from rightly.evaluation.examination.findings import ERROR, WARNING, Finding
 from rightly.evaluation.examination.near_rows import are_near, measure_near
 from rightly.evaluation.examination.scores import find_no_logits, find_rounded
-from rightly.evaluation.leakage import KINDS, CalibrationData
+from rightly.evaluation.leakage import CalibrationData
 from rightly.predictions import Predictions
 from rightly.predictions.masking import fill_masked
 from rightly.predictions.row_hashes import MAX_SHARED
@@ -31,8 +31,8 @@ def find_leaks(name: str, cal: Predictions, predictions: Predictions) -> Iterato
     known = CalibrationData.of_predictions(cal)
     assert known.rows is not None
     share, kind = known.rows.measure_shared(predictions)
-    same = f"the same {KINDS[kind]} as calibration rows" if kind else ""
-    if share <= MAX_SHARED and kind != "image_hash":
+    same = "the same images as calibration rows"
+    if kind != "image_hash":
         share, same = (
             measure_near(predictions, cal),
             "the logits of calibration rows, but for rounding",
