@@ -145,10 +145,11 @@ def measure_classifiers(
                 except ValueError as error:
                     if key.method in named:
                         raise ValueError(f"{key}: {error}") from error
-                    fits.failed[key.method] = str(error)
+                    reason = " ".join(str(error).split())  # notes are lines, in LaTeX comments
+                    fits.failed[key.method] = reason
                     fits.fits.pop(key.method, None)
                     if notify is not None:
-                        notify(f"left out: {key}: {error}")
+                        notify(f"left out: {key}: {reason}")
                     continue
             fits.fits.setdefault(key.method, []).append(store.read(key))
         if not fits.fits:
