@@ -116,7 +116,7 @@ def test_sets_go_from_fit_to_apply_and_evaluate(cal, tmp_path, capsys):
     method = ["--method", "temperature_scaling"]
     assert main(["fit", cal, *method, *arguments, "--out", out]) == 0
     printed = capsys.readouterr().out
-    assert "(aps) hold the true class of 80.0 % of images like the 200 held out, in each" in printed
+    assert "(aps) hold the true class of 80 % of images like the 200 held out, in each" in printed
     test, labels = make(n=150, seed=1)
     rightly.save(tmp_path / "test.npz", test, labels)
     assert main(["apply", out, str(tmp_path / "test.npz"), "--out", str(scores)]) == 0
