@@ -7,7 +7,7 @@ import pytest
 import torch
 from onnx import helper, numpy_helper
 
-from rightly import CALIBRATORS, CalibratedClassifier
+from rightly import CALIBRATORS, CalibratedClassifier, Predictions
 from rightly.deployment import export_classifier, open_exported
 from rightly.deployment.inputs import make_batch
 from rightly.deployment.onnx_graph import build_graph, list_outputs
@@ -19,6 +19,7 @@ from tests.deployment.tiny_models import (
     Small,
     fitted,
     pictures,
+    predictions,
     rehearsed,
     to_tensor,
 )
@@ -191,6 +192,20 @@ def test_every_calibrator_computes_the_same_in_a_graph(name):
     if at is not None:
         assert np.allclose(outputs.context_score, expected.context_score, atol=1e-2)
         assert np.abs(outputs.confidence - outputs.unadapted_confidence).max() > 1e-3
+
+
+@pytest.mark.slow
+def test_transcal_is_exported_with_the_temperature_it_was_adapted_to(tmp_path):
+    calibrator, (collected, _) = fitted("transcal"), predictions()
+    batch = collected[:150]
+    sure = Predictions(3 * batch.logits, batch.view_logits, batch.features + 1, batch.view_names)
+    adapted = calibrator.adapt(sure)
+    model = CalibratedClassifier(Small(), adapted)
+    export_classifier(model, tmp_path / "m.onnx", list(pictures(4)))
+    outputs = open_exported(tmp_path / "m.onnx").predict(pictures(20, seed=5))
+    temperature = float(adapted.temperature(collected[:1]))
+    assert abs(temperature / float(calibrator.temperature(collected[:1])) - 1) > 0.1
+    assert np.allclose(outputs.temperature, temperature, rtol=1e-5)
 
 
 def count_numbers(calibrator):

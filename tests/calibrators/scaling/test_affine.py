@@ -1,7 +1,10 @@
 """Vector, matrix, Dirichlet and structured scaling: converged, and what others compute."""
 
+import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
 from torch.nn.functional import cross_entropy
 
 import rightly
@@ -145,3 +148,29 @@ def test_probabilities_of_a_class_changing_method_are_computed_once(monkeypatch)
     monkeypatch.setattr(type(fitted), "compute_vectors", counted)
     assert (fitted.probabilities(predictions).sum(-1) - 1).abs().max() < 1e-12
     assert calls == [300]
+
+
+@pytest.mark.parametrize("name", ["matrix_scaling", "dirichlet"])
+def test_a_free_matrix_is_scikit_learns_logistic_regression(name):
+    predictions, labels = make_uneven(600, 4)
+    inputs = predictions.logits.double()
+    x = inputs.log_softmax(-1) if name == "dirichlet" else inputs - inputs.mean(-1, keepdim=True)
+    free = LogisticRegression(C=np.inf, tol=1e-10, max_iter=5000).fit(x.numpy(), labels.numpy())
+    ours = rightly.calibrator(name, strength=0.0).fit(predictions, labels)
+    expected = torch.from_numpy(free.predict_proba(x.numpy()))
+    torch.testing.assert_close(ours.probabilities(predictions), expected, atol=2e-4, rtol=0)
+
+
+def test_vector_scaling_is_what_another_optimiser_finds():
+    predictions, labels = make_uneven(600, 4)
+    centred = predictions.logits.double() - predictions.logits.double().mean(-1, keepdim=True)
+
+    def loss(moved):
+        weight, bias = torch.from_numpy(moved[:4]), torch.from_numpy(moved[4:])
+        return float(cross_entropy(centred * weight + bias, labels))
+
+    found = minimize(loss, np.append(np.ones(4), np.zeros(4)), method="BFGS", tol=1e-9).x
+    scores = centred * torch.from_numpy(found[:4]) + torch.from_numpy(found[4:])
+    ours = rightly.calibrator("vector_scaling").fit(predictions, labels)
+    expected = scores.softmax(-1)
+    torch.testing.assert_close(ours.probabilities(predictions), expected, atol=1e-4, rtol=0)

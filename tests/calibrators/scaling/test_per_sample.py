@@ -70,6 +70,10 @@ def test_perturbed_temperature_beats_temperature_scaling_under_shift():
     test = Predictions(new.logits[shifted]), labels[shifted]
     gained = measure_nll("ts", data, test) - measure_nll("perturbed_temperature", data, test)
     assert gained > 0.2
+    # The temperature of all rows together, whatever they are called.
+    alike = rightly.calibrator("ts").fit(Predictions(data[0].logits), data[1])
+    drawn = rightly.calibrator("perturbed_temperature").fit(*data)
+    torch.testing.assert_close(drawn.inverse, alike.inverse)
     plain = rightly.calibrator("perturbed_temperature").fit(*test)
     assert "plain temperature scaling" in repr(plain)
     assert torch.equal(plain.inverse, rightly.calibrator("ts").fit(*test).inverse)
