@@ -72,7 +72,7 @@ class Plan:
         """The forward passes for so many images, so that one can still stop before them."""
         rows, looks = 1 + len(self.shifts), 1 + len(self.views)
         return (
-            f"{images * rows * looks} forward passes: {images} images x {rows} (unshifted, "
+            f"{images * rows * looks:,} forward passes: {images:,} images x {rows} (unshifted, "
             f"{rows - 1} shifts) x {looks} (image, {looks - 1} views)"
         )
 
