@@ -27,7 +27,7 @@ def test_it_prints_the_papers_table_and_writes_a_report(capsys, tmp_path, monkey
     page = (tmp_path / "rightly-demo-report.html").read_text()
     assert str(tmp_path / "rightly-demo-report.html") in printed
     assert len(page) < 3_000_000
-    for title in ("in distribution", "haze", "pixelation"):
+    for title in ("clean images", "haze", "pixelation"):
         assert title in printed and title in page
 
 

@@ -10,7 +10,7 @@ from rightly.tensor_shapes import Labels
 
 CALIBRATION = "cal"
 AUGMENTED = "cal_augmented"  # the same, and a fifth of them under each standard shift
-TESTS = {"ind": "in distribution", "haze": "haze", "pixelate": "pixelation"}
+TESTS = {"ind": "clean images", "haze": "haze", "pixelate": "pixelation"}
 
 
 def load_demo_set(name: str) -> tuple[Predictions, Labels]:
