@@ -174,3 +174,12 @@ def test_vector_scaling_is_what_another_optimiser_finds():
     ours = rightly.calibrator("vector_scaling").fit(predictions, labels)
     expected = scores.softmax(-1)
     torch.testing.assert_close(ours.probabilities(predictions), expected, atol=1e-4, rtol=0)
+
+
+def test_a_fit_that_has_not_converged_says_so(monkeypatch):
+    monkeypatch.setattr(softmax_regression, "ITERATIONS", 2)
+    logits = draw_logits(300, 20)
+    labels = draw_labels(logits)
+    calibrator = rightly.calibrator("matrix_scaling", strength=1e-4)
+    with pytest.warns(UserWarning, match="before it converged.*pass a larger strength"):
+        calibrator.fit(Predictions(logits), labels)

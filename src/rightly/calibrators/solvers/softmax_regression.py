@@ -7,12 +7,13 @@ The scores are W x + b, with W a matrix or a diagonal. What is minimised is conv
 A few parameters are found by Newton's method, many by L-BFGS.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 from torch import Tensor
 
 from rightly.calibrators.solvers.execution import iterate_chunks
@@ -22,6 +23,7 @@ FREE = 1e-7  # a penalty that changes nothing but keeps the solution finite
 FEW = 256  # parameters: the matrix of second derivatives is formed
 STEPS = 100  # of Newton's method
 ITERATIONS = 2000  # of L-BFGS
+LIMIT_REACHED = 1  # of steps or looks: SciPy's status
 PRECISION, ROUGH = 1e-12, 1e-7  # relative fall of the loss in a step, below which it ends
 QUADRATIC = 1e-8  # such a fall of Newton's method, after which the next would be its square
 STIFF = 1e-3  # penalties from here on outweigh what float32 rounds off the second derivatives
@@ -139,17 +141,23 @@ def _solve_lbfgs(
         lowest = min(lowest, answer[0])
         return float(answer[0]), answer[1:]
 
-    def descend(start: np.ndarray) -> np.ndarray:
+    def descend(start: np.ndarray) -> OptimizeResult:
         ends = {"ftol": precision, "gtol": 1e-10}
         options = {"maxiter": ITERATIONS, "maxfun": 2 * ITERATIONS, "maxcor": 8, **ends}
-        found = minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options=options)
-        return found.x
+        return minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options=options)
 
     found = descend((moved / unit).cpu().numpy())
     if used is not rows:  # float32 ended it
         used = rows
-        found = descend(found)
-    return torch.from_numpy(found).to(unit.device) * unit
+        found = descend(found.x)
+    if found.status == LIMIT_REACHED:
+        warnings.warn(
+            f"softmax regression ended after {found.nit:,} steps, before it converged: so weak a "
+            "penalty leaves it almost free; pass a larger strength, or more samples",
+            UserWarning,
+            stacklevel=6,
+        )
+    return torch.from_numpy(found.x).to(unit.device) * unit
 
 
 def compute_cross_entropy(rows: Rows, affine: Affine) -> float:
