@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rightly.cli.console import OUT, print_line, show_status, write_json
+from rightly.cli.console import OUT, print_line, print_sentence, show_status, write_json
 from rightly.cli.inputs import Cal, Json, Views, read_data_set, split_names, split_numbers
 
 EXAMPLE = "rightly budget cal.npz --budgets 1.5,2 --plot budget.pdf"
@@ -61,4 +61,4 @@ def run(
 
         save(draw_view_costs(points), plot)
         print_line(f"the curve is in {plot}")
-    print_line(f"\n{sentence}")
+    print_sentence(sentence)

@@ -62,6 +62,11 @@ def print_line(text: str, console: Console = OUT, style: str = "") -> None:
     console.print(text, style=style, soft_wrap=True)
 
 
+def print_sentence(text: str) -> None:
+    """Prints a paragraph of its own, wrapped between words in a terminal and one line elsewhere."""
+    OUT.print(f"\n{text}", soft_wrap=not OUT.is_terminal)
+
+
 @contextmanager
 def show_status(message: str) -> Iterator[Callable[[str], object]]:
     """A line on standard error while something runs; the function it yields changes its text."""

@@ -4,12 +4,11 @@ from dataclasses import replace
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rightly.cli.console import ERR, OUT, print_line, print_skipped, show_steps
+from rightly.cli.console import ERR, OUT, print_line, print_sentence, print_skipped, show_steps
 from rightly.cli.inputs import Methods, select_given, select_names
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def run(
     print_skipped(comparison.skipped)
     show(OUT, render_comparison, comparison)
     for sentence in sentences:
-        print_line("\n" + fill(sentence, min(OUT.width, 100)))
+        print_sentence(sentence)
     if find_spec("jinja2") is None:
         print_line("no report: it needs jinja2, pip install 'rightly[report]'", ERR)
     else:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rightly.cli.console import OUT, print_line, show_status, write_json
+from rightly.cli.console import OUT, print_sentence, show_status, write_json
 from rightly.cli.inputs import BootstrapSeed, Cal, Json, read_data_set
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def run(
         )
     show(OUT, render_views, ranking)
     sentence = recommend_views(ranking)
-    print_line(f"\n{sentence}")
+    print_sentence(sentence)
     if json:
         content = {
             "without": _make_row(ranking.without),
