@@ -1,7 +1,8 @@
 """What adapting to unlabelled batches gains, on shifts that nothing was fitted to.
 
     python -m benchmarks.own.collect_unseen_shifts CIFAR10 OUT [--device cuda]
-    python -m benchmarks.own.adapting OUT [--classifiers all] [--rows 2500] [--augmented 1000]
+    python -m benchmarks.own.adapting OUT [--classifiers all] [--rows 2500] [--augmented 1000] \
+        [--sets]
 
 OUT/CLASSIFIER/{cal,ind,SHIFT}.npz are predictions with views; OUT/shift_augmentation/CLASSIFIER.npz
 those of calibration images under every shift, of which the kinds of STANDARD_SHIFTS are fitted to
@@ -61,6 +62,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2500, help="of each test set")
     parser.add_argument("--augmented", type=int, default=1000, help="images a shift to fit on")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--sets", action="store_true", help="ECE of each test set too")
     options = parser.parse_args()
     warnings.filterwarnings("ignore", message="the context of this batch")
     tables: dict[str, dict[tuple[str, str], Measured]] = {}
@@ -71,6 +73,8 @@ def main() -> None:
             tables.setdefault(method, {}).update({(name, t): v for t, v in values.items()})
         print(f"{name} measured", flush=True)
     print("", *format_table(tables), "", *format_extras(extras), sep="\n")
+    if options.sets:
+        print("", *format_sets(tables), sep="\n")
 
 
 def measure_classifier(
@@ -176,6 +180,18 @@ def format_table(tables: Mapping[str, Mapping[tuple[str, str], Measured]]) -> li
     lines = [f"{'':44}" + "".join(f"{text:>9}" for text in head)]
     for method, values in tables.items():
         lines.append(f"{method:44}" + "".join(f"{text:>9}" for text in format_row(values, base)))
+    return lines
+
+
+def format_sets(tables: Mapping[str, Mapping[tuple[str, str], Measured]]) -> list[str]:
+    """ECE in %, mean over classifiers: a line a test set, a column a method."""
+    lines = ["ECE in %: " + "; ".join(tables)]
+    for test in dict.fromkeys(test for _, test in tables[BASE]):
+        means = [
+            100 * np.mean([one.ece for (_, own), one in values.items() if own == test])
+            for values in tables.values()
+        ]
+        lines.append(f"{test:16}" + "".join(f"{mean:9.2f}" for mean in means))
     return lines
 
 

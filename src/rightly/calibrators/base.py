@@ -221,12 +221,12 @@ class Calibrator(Adaptable, ABC):
         return predictions.classes
 
     def classes_of(self, probabilities: Logits, predictions: Predictions) -> Labels:
+        """`compute_classes` where probabilities are known."""
         return self.compute_classes(predictions)
 
     def compute_temperature(self, predictions: Predictions) -> PerSample:
-        confidence = self.compute_confidence(predictions)
-        inverse = inverse_temperature_for(predictions.logits, confidence, predictions.classes)
-        return inverse.reciprocal()
+        own = self.compute_confidence(predictions)
+        return inverse_temperature_for(predictions.logits, own, predictions.classes).reciprocal()
 
     def compute_probabilities(self, predictions: Predictions) -> Logits:
         inverse = self.compute_temperature(predictions).reciprocal()

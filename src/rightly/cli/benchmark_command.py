@@ -13,6 +13,8 @@ from rightly.cli.inputs import (
     Batch,
     BootstrapSeed,
     Metrics,
+    Reference,
+    Seeds,
     Views,
     make_bootstrap,
     select_given,
@@ -35,7 +37,7 @@ def run(
         str, typer.Option(help="all, or names and groups joined by commas (rightly methods).")
     ] = "all",
     metrics: Metrics = None,
-    seeds: Annotated[int, typer.Option(help="How often to fit what draws at random.")] = 1,
+    seeds: Seeds = 1,
     cal: Annotated[str, typer.Option(metavar="SET", help="The set to fit on.")] = "cal",
     classifiers: Annotated[
         str | None, typer.Option(help="Names joined by commas.", show_default="all")
@@ -45,14 +47,7 @@ def run(
         typer.Option(help="Sets to measure on, joined by commas.", show_default="all others"),
     ] = None,
     views: Views = None,
-    reference: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The method that the others are tested against.",
-            show_default="temperature_scaling, or the first where that is not compared",
-        ),
-    ] = None,
+    reference: Reference = None,
     resamples: Annotated[
         int | None,
         typer.Option(help="Bootstrap resamples of classifiers.", show_default="1000 or more"),

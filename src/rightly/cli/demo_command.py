@@ -37,8 +37,8 @@ def run(
     cal = folder / f"{CALIBRATION}.npz"  # with shift augmentation
     tests = {title: folder / f"{name}.npz" for name, title in TESTS.items()}
     OUT.print(
-        "A ResNet-20 on CIFAR-10: each calibrator fitted on 5,000 predictions, tested in "
-        "distribution and under two shifts that none was fitted on.\n"
+        "A ResNet-20 on CIFAR-10: each calibrator fitted on 5,000 predictions, tested on clean "
+        "images and under two shifts that none was fitted on.\n"
     )
     with show_steps() as progress:
         if methods is None:

@@ -61,6 +61,15 @@ Intervals = Annotated[
     bool,
     typer.Option("--intervals/--no-intervals", help="Report 95 % intervals and paired tests."),
 ]
+Reference = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The method that the others are tested against.",
+        show_default="temperature_scaling, or the first where that is not compared",
+    ),
+]
+Seeds = Annotated[int, typer.Option(help="How often to fit what draws at random.")]
 Resamples = Annotated[
     int | None,
     typer.Option(

@@ -197,7 +197,7 @@ def mean_ranks(results: Mapping[str, Iterable[Result]]) -> list[MethodRank]:
     )
     ranks = np.stack(
         [
-            _rank_last_axis(values[:, i], METRICS[metric].lower_is_better)
+            rank_values(values[:, i], METRICS[metric].lower_is_better)
             for i, (_, metric) in enumerate(places)
         ],
         1,
@@ -209,18 +209,18 @@ def mean_ranks(results: Mapping[str, Iterable[Result]]) -> list[MethodRank]:
     of_methods = [
         MethodRank(
             name,
-            _mean(ranks[:, :, k]),
+            mean_of_defined(ranks[:, :, k]),
             {metric: float(values[:, i, k].mean()) for metric, i in at.items()},
-            {metric: _spread(values[:, i, k].mean(1)) for metric, i in at.items()},
-            {metric: _mean(ranks[:, i, k]) for metric, i in at.items()},
+            {metric: compute_spread(values[:, i, k].mean(1)) for metric, i in at.items()},
+            {metric: mean_of_defined(ranks[:, i, k]) for metric, i in at.items()},
         )
         for k, name in enumerate(names)
     ]
     return sorted(of_methods, key=lambda one: (math.isnan(one.mean_rank), one.mean_rank))
 
 
-def _rank_last_axis(values: np.ndarray, lower_is_better: bool | None) -> np.ndarray:
-    """Ranks along the last axis; nan where no order exists."""
+def rank_values(values: np.ndarray, lower_is_better: bool | None) -> np.ndarray:
+    """Ranks along the last axis from 1, the best, on; ties share theirs, nan without an order."""
     from scipy.stats import rankdata
 
     if lower_is_better is None:
@@ -228,12 +228,13 @@ def _rank_last_axis(values: np.ndarray, lower_is_better: bool | None) -> np.ndar
     return rankdata(values if lower_is_better else -values, axis=-1, nan_policy="propagate")
 
 
-def _mean(values: np.ndarray) -> float:
+def mean_of_defined(values: np.ndarray) -> float:
     defined = values[~np.isnan(values)]
     return float(defined.mean()) if len(defined) else math.nan
 
 
-def _spread(values: np.ndarray) -> float:
+def compute_spread(values: np.ndarray) -> float:
+    """Standard deviation; nan of one value."""
     return float(values.std(ddof=1)) if len(values) > 1 else math.nan
 
 

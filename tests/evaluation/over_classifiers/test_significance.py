@@ -10,8 +10,8 @@ from rightly.evaluation.over_classifiers.significance import (
     compute_signed_rank_posterior,
     compute_wilcoxon_p,
     min_classifiers,
-    rank_methods,
 )
+from rightly.evaluation.results import rank_values
 
 # Demsar (2006), table 6: AUC of four classifiers on 14 data sets.
 AUC = np.array(
@@ -35,13 +35,13 @@ AUC = np.array(
 
 
 def test_ranks_and_critical_difference_are_those_of_demsar():
-    ranks = rank_methods(AUC, lower_is_better=False)
+    ranks = rank_values(AUC, lower_is_better=False)
     np.testing.assert_allclose(ranks.mean(0), [3.143, 2.0, 2.893, 1.964], atol=5e-4)
     assert compute_critical_difference(4, 14) == pytest.approx(1.25, abs=0.005)
 
 
 def test_friedmans_statistic_is_scipys_and_its_p_near():
-    friedman = compute_friedman(rank_methods(AUC, lower_is_better=False))
+    friedman = compute_friedman(rank_values(AUC, lower_is_better=False))
     statistic, p = friedmanchisquare(*AUC.T)
     assert friedman.statistic == pytest.approx(statistic)
     assert friedman.p == pytest.approx(p, abs=0.006)

@@ -130,12 +130,12 @@ def minimise_lbfgs(
         (slope,) = torch.autograd.grad(value, place)
         return torch.cat([value.detach()[None], slope])
 
-    def hold_out(place: Tensor) -> Tensor:
+    def measure_held_out(place: Tensor) -> Tensor:
         assert on_held is not None
         return on_held(_unflatten(place, layers)).detach()
 
     differentiate_at = record_launches(differentiate, start)
-    hold_out_at = record_launches(hold_out, start) if on_held is not None else hold_out
+    held_out_at = measure_held_out if on_held is None else record_launches(measure_held_out, start)
 
     def value_and_slope(point: np.ndarray) -> tuple[float, np.ndarray]:
         # One copy there and one back: on a GPU each makes the processor wait.
@@ -143,7 +143,7 @@ def minimise_lbfgs(
         return float(answer[0]), answer[1:]
 
     def compute_held_out(point: np.ndarray) -> float:
-        return float(hold_out_at(torch.from_numpy(point).to(start.device)))
+        return float(held_out_at(torch.from_numpy(point).to(start.device)))
 
     def check_held_out(point: np.ndarray) -> None:
         nonlocal best, kept, waited, iterations

@@ -10,9 +10,9 @@ from rightly.evaluation.over_classifiers.significance import (
     compute_friedman,
     compute_signed_rank_posterior,
     compute_wilcoxon_p,
-    rank_methods,
 )
 from rightly.evaluation.over_classifiers.value_grid import ValueGrid
+from rightly.evaluation.results import rank_values
 from rightly.metrics import METRICS
 from rightly.metrics.bootstrap import holm
 
@@ -59,7 +59,7 @@ def compare_over_classifiers(
         values = values[~np.isnan(values).any(1)]
         if lower is None or len(values) < 2:
             continue
-        ranks = rank_methods(values, lower)
+        ranks = rank_values(values, lower)
         friedman = compute_friedman(ranks, seed)
         distance = compute_critical_difference(len(grid.methods), len(values))
         of_metrics.append(MetricTest(metric, len(values), *friedman, distance))

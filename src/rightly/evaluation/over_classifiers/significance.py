@@ -34,13 +34,6 @@ class SignedRank(NamedTuple):
     worse: float
 
 
-def rank_methods(values: Table, lower_is_better: bool) -> Table:
-    """Ranks of the methods within each classifier from 1, the best, on; ties share their mean."""
-    from scipy.stats import rankdata
-
-    return rankdata(values if lower_is_better else -values, axis=1)
-
-
 def compute_friedman(ranks: Table, seed: int = 0) -> Friedman:
     """Friedman's statistic (1937), with its p value from permutations within classifiers.
 

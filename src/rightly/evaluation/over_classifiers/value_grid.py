@@ -13,8 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from rightly.evaluation.over_classifiers.significance import rank_methods
-from rightly.evaluation.results import Bootstrap, Result, average_seeds, unique
+from rightly.evaluation.results import (
+    Bootstrap,
+    Result,
+    average_seeds,
+    compute_spread,
+    mean_of_defined,
+    rank_values,
+    unique,
+)
 from rightly.metrics import METRICS
 from rightly.metrics.bootstrap import Interval, interval
 
@@ -62,15 +69,12 @@ class ValueGrid:
     @cached_property
     def ranks(self) -> Means:
         """Of the methods within each classifier; nan where a metric has no best or no value."""
-        ranks = np.full(self.values.shape, np.nan)
-        for k, metric in enumerate(self.metrics):
-            lower = METRICS[metric].lower_is_better
-            for d in range(len(self.datasets)):
-                of_place = self.values[:, :, d, k]
-                defined = ~np.isnan(of_place).any(1)
-                if lower is not None and defined.any():
-                    ranks[defined, :, d, k] = rank_methods(of_place[defined], lower)
-        return ranks
+        by_method = np.moveaxis(self.values, 1, 2)  # (classifiers, datasets, methods, metrics)
+        of_metrics = [
+            rank_values(by_method[..., k], METRICS[metric].lower_is_better)
+            for k, metric in enumerate(self.metrics)
+        ]
+        return np.moveaxis(np.stack(of_metrics, -1), 2, 1)
 
     def average(self, bootstrap: Bootstrap) -> list[MeanResult]:
         """One row a method, test set and metric, with intervals by resampling classifiers."""
@@ -84,8 +88,8 @@ class ValueGrid:
                     mean, ends = float(at.mean()), Interval(math.nan, math.nan)
                     if resampled is not None:
                         ends = interval(mean, resampled[:, m, d, k], METRICS[metric].range)
-                    spread = float(at.std(ddof=1)) if count > 1 else math.nan
-                    rank = _mean_of_defined(self.ranks[:, m, d, k])
+                    spread = compute_spread(at)
+                    rank = mean_of_defined(self.ranks[:, m, d, k])
                     row = MeanResult(method, dataset, metric, mean, *ends, spread, rank)
                     if metric == "ece":
                         within = int((at <= self.highs[:, m, d]).sum())
@@ -186,8 +190,3 @@ def _describe_lacking(what: str, lacking: Mapping[str, Sequence[str]]) -> list[s
         f"{name} {what}: {', '.join(of)} {'does' if len(of) == 1 else 'do'} not have it."
         for name, of in lacking.items()
     ]
-
-
-def _mean_of_defined(ranks: np.ndarray) -> float:
-    defined = ranks[~np.isnan(ranks)]
-    return float(defined.mean()) if len(defined) else math.nan
