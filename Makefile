@@ -34,10 +34,10 @@ test-lowest: .venv-lowest/ready
 		tests/calibrators tests/datasets tests/decisions tests/evaluation tests/classifiers \
 		tests/deployment tests/serving tests/reporting tests/cli tests/collection
 
-# Damaged and forged files for every reader: the same ones each time, so that a change is judged by
-# what it changes; `make fuzz-new` looks for ten minutes where nobody has looked.
+# Damaged and forged files for every reader, as many of 20,000 as ten minutes for all allow: the same
+# ones each time, so that a change is judged by what it changes; `make fuzz-new` looks where nobody has.
 fuzz: .venv/ready
-	$(BIN)/python -m tests.fuzz --mutations 3000 --seed 77
+	$(BIN)/python -m tests.fuzz --minutes 10 --mutations 20000 --seed 78
 
 fuzz-new: .venv/ready
 	$(BIN)/python -m tests.fuzz --minutes 10 --seed "$$(git rev-parse --short HEAD || echo 0)"
