@@ -2,9 +2,8 @@
 
     python -m benchmarks.own.view_sets UNSEEN/resnet20 [--sets "hflip; hflip,translation,zoom"]
 
-The folder holds {cal,ind,SHIFT...}.npz as collect_unseen_shifts writes them, with eight views. A
-line a set of views: ratio of Brier scores and points of AUROC in distribution, and their means over
-shifts.
+The folder holds {cal,ind,SHIFT...}.npz as collect_unseen_shifts writes them. A line a set
+of views: ratio of Brier scores and points of AUROC in distribution, and their means over shifts.
 """
 
 import argparse

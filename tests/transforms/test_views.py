@@ -10,19 +10,28 @@ import torch
 from scipy import ndimage
 from torch import Tensor
 
-from rightly.transforms.views import (
-    VIEWS,
+from rightly.transforms.views import VIEWS
+from rightly.transforms.views.colour import (
     _colour_matrix,
     autocontrast,
-    blur,
     color_jitter,
-    gaussian_noise,
     grayscale,
-    hflip,
+    hflip_autocontrast,
+)
+from rightly.transforms.views.detail import (
+    blur,
+    gaussian_noise,
+    hflip_sharpen,
+    low_resolution,
     random_erasing,
+    sharpen,
+)
+from rightly.transforms.views.geometry import (
+    hflip,
+    hflip_translation,
     rotation,
     rotation_90,
-    sharpen,
+    rotation_back,
     translation,
     translation_back,
     zoom,
@@ -173,6 +182,12 @@ def test_rotation_mirrors_the_border_instead_of_blackening_corners() -> None:
     assert torch.allclose(rotation(torch.full((1, 3, 32, 32), 0.7)), torch.tensor(0.7))
 
 
+def test_rotation_back_is_rotation_in_the_mirror() -> None:
+    images = photos(2, 41, 61)
+    mirrored = hflip(rotation(hflip(images)))
+    assert torch.allclose(rotation_back(images), mirrored, rtol=0, atol=1e-5)
+
+
 def test_grayscale_is_pillows_luma() -> None:
     image = pytest.importorskip("PIL.Image")
     pixels = (photos(1)[0] * 255).byte().permute(1, 2, 0).numpy()
@@ -213,6 +228,28 @@ def test_translation_back_is_translation_seen_from_the_other_corner() -> None:
     images = photos(2, 45, 61)
     turned = images.flip(2, 3)
     assert torch.equal(translation_back(images), translation(turned).flip(2, 3))
+
+
+def test_hflip_translation_moves_right_and_up_then_mirrors() -> None:
+    images = photos(2, 40, 60)
+    seen = hflip(hflip_translation(images))
+    assert torch.equal(seen[:, :, :-2, 3:], images[:, :, 2:, :-3])
+    assert torch.equal(seen[:, :, -1, 3:], images[:, :, -3, :-3])
+
+
+def test_mirrored_views_are_the_views_in_a_mirror() -> None:
+    images = photos(2, 33, 47)
+    assert torch.equal(hflip_autocontrast(images), hflip(autocontrast(images)))
+    assert torch.equal(hflip_sharpen(images), hflip(sharpen(images)))
+
+
+@pytest.mark.parametrize("size", [(32, 32), (60, 224)])
+def test_low_resolution_keeps_slopes_and_loses_single_pixels(size: tuple[int, int]) -> None:
+    h, w = size
+    ramp = torch.linspace(0, 1, w).expand(1, 3, h, w)
+    assert torch.allclose(low_resolution(ramp)[..., 2:-2], ramp[..., 2:-2], atol=1e-5)
+    checks = ((torch.arange(h)[:, None] + torch.arange(w)) % 2).float().expand(1, 3, h, w)
+    assert low_resolution(checks).std() < 0.6 * checks.std()
 
 
 def test_zoom_keeps_the_middle_where_it_is() -> None:

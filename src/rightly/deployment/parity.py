@@ -16,7 +16,7 @@ from rightly.deployment.inputs import make_batch
 from rightly.deployment.outputs import Outputs, concatenate
 from rightly.deployment.runtime import ExportedModel
 from rightly.transforms.image_tensors import draw_uniforms
-from rightly.transforms.views import blur
+from rightly.transforms.views.detail import blur
 
 SYNTHETIC_IMAGES = 8
 BATCH = 16  # images compared at a time
