@@ -13,8 +13,9 @@ AUROC (points) there; under unseen shifts the excess of ECE over its noise floor
 temperature scaling's, with a 95 % interval by bootstrap over sets, and the mean distance between
 mean confidence and accuracy (points); ECE under extreme blur, as a share; over all sets the mean
 absolute error of expected accuracy (points) and how often its 90 % range held. Below: what the best
-offset and line would reach with labels, small batches, skewed classes, streams that fool it, and
-what others expect of the accuracy: the literature, and MOVAL and NannyML's CBPE where installed.
+offset and line would reach with labels, small batches, skewed classes, and what others expect of
+the accuracy: the literature, and MOVAL and NannyML's CBPE where installed. Streams that change, mix
+or fool it are in streams.py.
 """
 
 import argparse
@@ -229,7 +230,7 @@ def note_extras(
     one: rightly.Calibrator,
     tests: Mapping[str, Labelled],
 ) -> None:
-    """Bounds with labels, small batches, skewed classes and streams that fool a context."""
+    """Bounds with labels, small batches and skewed classes."""
 
     def note(what: str, value: float) -> None:
         extras.setdefault(f"{method}: {what}", []).append(100 * value)
@@ -249,10 +250,6 @@ def note_extras(
         note(f"ECE under shift, batches of {size}", mean_ece(joined))
     inside = tests[IN_DISTRIBUTION]
     note("ECE less unadapted, skewed classes in distribution", measure_skew(one, inside))
-    for what, (p, correct) in make_fooling_streams(one, inside).items():
-        c = one.adapt(p).confidence(p).cpu().numpy()
-        note(f"gap, {what}: unadapted", float(one.confidence(p).mean()) - correct.mean())
-        note(f"gap, {what}: adapted", c.mean() - correct.mean())
 
 
 def mean_ece(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> float:
@@ -289,24 +286,6 @@ def measure_skew(one: rightly.Calibrator, inside: Labelled) -> float:
         both = [x.confidence(batch).cpu().numpy() for x in (one.adapt(batch), one)]
         worse.append(ece(both[0], correct) - ece(both[1], correct))
     return float(np.mean(worse))
-
-
-def make_fooling_streams(
-    one: rightly.Calibrator, inside: Labelled
-) -> dict[str, tuple[Predictions, np.ndarray]]:
-    """Streams that look like calibration data, or easier, and are not."""
-    predictions, labels = inside
-    truth, n = labels.cpu().numpy(), len(labels)
-    rng = np.random.default_rng(7)
-    right = one.classes(predictions).cpu().numpy() == truth
-    flipped = right & ~(rng.random(n) < 0.3)
-    confident = one.confidence(predictions).cpu().numpy() > 0.9
-    wrong = np.flatnonzero(~right & confident)
-    chosen = np.concatenate([wrong, rng.choice(np.flatnonzero(right & confident), 4 * len(wrong))])
-    return {
-        "a third of the labels flipped": (predictions, flipped),
-        "one in five a confident mistake": (predictions[chosen], right[chosen]),
-    }
 
 
 def format_extras(extras: Mapping[str, Sequence[float]]) -> list[str]:

@@ -1,5 +1,7 @@
 """What holds for every calibrator, present and future."""
 
+import inspect
+
 import numpy as np
 import pytest
 import torch
@@ -320,9 +322,8 @@ def _without_class(data, missing):
 @pytest.mark.parametrize("name", ["temperature_scaling"])
 def test_raw_arrays_are_refused_with_the_remedy(sample, name):
     with pytest.raises(TypeError, match="wrap logits as"):
-        rightly.calibrator(name).fit.__wrapped__(
-            rightly.calibrator(name), sample[0].logits, sample[1]
-        )
+        unchecked = inspect.unwrap(type(rightly.calibrator(name)).fit)  # without shape checks
+        unchecked(rightly.calibrator(name), sample[0].logits, sample[1])
 
 
 def test_an_unknown_method_is_refused_with_the_known_ones():

@@ -297,7 +297,8 @@ def test_settings_of_other_types_than_written_are_refused(tmp_path, settings, wo
         (
             "logits",
             pyarrow.array([None, *[[1.0, 2, 3]] * 5], pyarrow.list_(pyarrow.float32(), 3)),
-            "1 rows of a column of lists have none",
+            # pyarrow up to 17 refuses such a list itself
+            "(1 rows of a column of lists have none|Expected all lists to be of size=3.*)",
         ),
     ],
 )
