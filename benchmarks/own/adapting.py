@@ -33,6 +33,7 @@ import rightly
 from benchmarks.own.accuracy_peers import measure_peers
 from benchmarks.own.evaluate_own import OWN
 from benchmarks.own.targets import BASE, list_classifiers
+from rightly.evaluation.adapted_sets import BatchAdapted
 from rightly.evaluation.data_sets import load_data_set
 from rightly.metrics import auroc, brier, ece
 from rightly.predictions import Predictions
@@ -245,7 +246,7 @@ def note_extras(
             mean_ece(best_line(*pair, best) for pair in pairs),
         )
     for size in (32, 64):
-        adapted = [adapt_in_batches(one, p, size) for p, _ in unseen]
+        adapted = [BatchAdapted(one, size).confidence(p).cpu().numpy() for p, _ in unseen]
         joined = zip(adapted, (correct for _, correct in pairs), strict=True)
         note(f"ECE under shift, batches of {size}", mean_ece(joined))
     inside = tests[IN_DISTRIBUTION]
@@ -268,11 +269,6 @@ def best_line(
 
     t = minimize(loss, np.array([0.0, 1.0])).x
     return expit(t[0] + (t[1] if with_slope else 1.0) * s), correct
-
-
-def adapt_in_batches(one: rightly.Calibrator, p: Predictions, size: int) -> np.ndarray:
-    parts = [p[start : start + size] for start in range(0, len(p), size)]
-    return np.concatenate([one.adapt(part).confidence(part).cpu().numpy() for part in parts])
 
 
 def measure_skew(one: rightly.Calibrator, inside: Labelled) -> float:

@@ -7,7 +7,7 @@
 IMAGES is a folder with the kit's images.zip (see benchmarks/kit.py for the classifier's packages).
 Of 2,000 images a random half is for calibration. Test images are shifted at all five severities in
 turn, calibration images at severity 4, under the kinds of STANDARD_SHIFTS; with --mixed also at all
-severities in turn, for shift_augmentation. Two minutes on a GPU.
+severities in turn, for shift_augmentation. Four minutes on a GPU.
 """
 
 import argparse

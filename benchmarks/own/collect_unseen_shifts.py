@@ -11,7 +11,7 @@ round, since one half is half a point more accurate than the other, and as much 
 OUT/CLASSIFIER_{1,2}/{cal,ind,SHIFT}.npz: test images are shifted at all five severities in turn.
 OUT/shift_augmentation/CLASSIFIER_{1,2}.npz: calibration images at severity 4; with --mixed also
 OUT/shift_augmentation_mixed, at severities 1 to 5 in turn, for shift_augmentation. Hours on two CPU
-cores, three minutes on a GPU; files that are there already are not collected again.
+cores, six minutes on a GPU; files that are there already are not collected again.
 """
 
 import argparse

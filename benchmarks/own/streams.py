@@ -21,14 +21,14 @@ import rightly
 from benchmarks.own.adapting import Labelled, add_augmentation, thin, to_device
 from benchmarks.own.evaluate_own import OWN
 from benchmarks.own.targets import BASE, IN_DISTRIBUTION, list_classifiers
+from rightly.evaluation.adapted_sets import BatchAdapted
 from rightly.evaluation.data_sets import load_data_set
 from rightly.metrics import ece
 from rightly.predictions import Predictions
 from rightly.transforms.shifts import STANDARD_SHIFTS, kind
 
 BATCH, BLOCK = 64, 16
-NEVER_SEEN = 0.2  # share of the classes
-OTHER_RULES = 0.3
+NEVER_SEEN, RELABELLED = 0.2, 0.3  # shares of the classes
 CONFIDENT, DOUBTFUL = 0.9, (0.3, 0.6)
 BINS = 20  # of confidence, in which a shifted sample takes the place of an unshifted one
 
@@ -66,8 +66,7 @@ def adapt_whole(one: rightly.Calibrator, p: Predictions) -> np.ndarray:
 
 
 def adapt_batches(one: rightly.Calibrator, p: Predictions) -> np.ndarray:
-    parts = [p[start : start + BATCH] for start in range(0, len(p), BATCH)]
-    return np.concatenate([adapt_whole(one, part) for part in parts])
+    return BatchAdapted(one, BATCH).confidence(p).cpu().numpy()
 
 
 def observe_blocks(one: rightly.Calibrator, p: Predictions) -> np.ndarray:
@@ -153,12 +152,7 @@ def mark(one: rightly.Calibrator, data: Labelled) -> Part:
 
 def join(first: Part, second: Part) -> Part:
     """Both, with the second's samples judged."""
-    views = (first.predictions.view_logits, second.predictions.view_logits)
-    joined = Predictions(
-        torch.cat([first.predictions.logits, second.predictions.logits]),
-        None if views[0] is None else torch.cat(views),
-        view_names=first.predictions.view_names,
-    )
+    joined = rightly.concatenate([first.predictions, second.predictions])
     judged = np.arange(len(joined)) >= len(first.predictions)
     return Part(joined, np.concatenate([first.correct, second.correct]), judged)
 
@@ -219,7 +213,7 @@ def relabel(one: rightly.Calibrator, inside: Labelled) -> Part:
     """The images of some classes bear the label of the class that follows."""
     predictions, labels = inside
     count = predictions.class_count
-    moved = torch.where(labels < OTHER_RULES * count, (labels + 1) % count, labels)
+    moved = torch.where(labels < RELABELLED * count, (labels + 1) % count, labels)
     return mark(one, (predictions, moved))
 
 
