@@ -83,23 +83,12 @@ def measure_classifier(
     name: str, options: argparse.Namespace, extras: dict[str, list[float]]
 ) -> dict[str, dict[str, Measured]]:
     """All methods on the unseen shifts of one classifier."""
-    folder, device = options.predictions / name, options.device
-    standard = {kind(shift) for shift in STANDARD_SHIFTS}
-    files = sorted(folder.glob("*.npz"))
-    tests = {
-        file.stem: thin(to_device(load_data_set(file), device), options.rows)
-        for file in files
-        if file.stem != "cal" and file.stem not in standard
-    }
-    cal = to_device(load_data_set(folder / "cal.npz"), device)
+    cal, tests, augmented = load_classifier(name, options)
     base = rightly.calibrator(BASE).fit(*cal)
     for peer, error in measure_peers(base, cal, tests).items():
         extras.setdefault(f"{peer}: MAE of expected accuracy", []).append(100 * error)
     fitted = {BASE: base, f"{OWN}, views": rightly.calibrator(OWN).fit(*cal)}
-    path = options.predictions / "shift_augmentation" / f"{name}.npz"
-    if path.exists():
-        shifted = to_device(load_data_set(path), device)
-        augmented = add_augmentation(cal, shifted, standard, options.augmented)
+    if augmented is not None:
         fitted[f"{BASE}, augmented"] = rightly.calibrator(BASE).fit(*augmented)
         fitted[f"{OWN}, augmented"] = rightly.calibrator(OWN).fit(*augmented)
     values = {}
@@ -110,6 +99,25 @@ def measure_classifier(
         values[f"{method}, adapted"] = adapted
         note_extras(extras, method, one, tests)
     return values
+
+
+def load_classifier(
+    name: str, options: argparse.Namespace
+) -> tuple[Labelled, dict[str, Labelled], Labelled | None]:
+    """Calibration rows, test sets but for the standard shifts, and rows with shift augmentation."""
+    folder, device = options.predictions / name, options.device
+    standard = {kind(shift) for shift in STANDARD_SHIFTS}
+    tests = {
+        file.stem: thin(to_device(load_data_set(file), device), options.rows)
+        for file in sorted(folder.glob("*.npz"))
+        if file.stem != "cal" and file.stem not in standard
+    }
+    cal = to_device(load_data_set(folder / "cal.npz"), device)
+    path = options.predictions / "shift_augmentation" / f"{name}.npz"
+    if not path.exists():
+        return cal, tests, None
+    shifted = to_device(load_data_set(path), device)
+    return cal, tests, add_augmentation(cal, shifted, standard, options.augmented)
 
 
 def to_device(data: Labelled, device: str) -> Labelled:

@@ -18,14 +18,12 @@ import numpy as np
 import torch
 
 import rightly
-from benchmarks.own.adapting import Labelled, add_augmentation, thin, to_device
+from benchmarks.own.adapting import Labelled, load_classifier
 from benchmarks.own.evaluate_own import OWN
 from benchmarks.own.targets import BASE, IN_DISTRIBUTION, list_classifiers
 from rightly.evaluation.adapted_sets import BatchAdapted
-from rightly.evaluation.data_sets import load_data_set
 from rightly.metrics import ece
 from rightly.predictions import Predictions
-from rightly.transforms.shifts import STANDARD_SHIFTS, kind
 
 BATCH, BLOCK = 64, 16
 NEVER_SEEN, RELABELLED = 0.2, 0.3  # shares of the classes
@@ -96,23 +94,12 @@ def main() -> None:
 
 def load_settings(name: str, options: argparse.Namespace) -> Iterator[tuple[str, Data]]:
     """Methods with what they are fitted to."""
-    folder, device = options.predictions / name, options.device
-    standard = {kind(shift) for shift in STANDARD_SHIFTS}
-    loaded = {
-        file.stem: to_device(load_data_set(file), device)
-        for file in sorted(folder.glob("*.npz"))
-        if file.stem not in standard
-    }
-    cal = loaded.pop("cal")
-    tests = {stem: thin(data, options.rows) for stem, data in loaded.items()}
+    cal, tests, augmented = load_classifier(name, options)
     inside = tests.pop(IN_DISTRIBUTION)
     views = Data(cal, inside, list(tests.values()))
     yield BASE, views
     yield f"{OWN}, views", views
-    path = options.predictions / "shift_augmentation" / f"{name}.npz"
-    if path.exists():
-        shifted = to_device(load_data_set(path), device)
-        augmented = add_augmentation(cal, shifted, standard, options.augmented)
+    if augmented is not None:
         yield f"{OWN}, augmented", views._replace(cal=augmented)
 
 
