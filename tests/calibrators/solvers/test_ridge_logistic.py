@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from rightly.calibrators.solvers.ridge_logistic import (
     Affine,
     Rows,
+    Solution,
     fit_platt,
     fit_ridge_logistic,
     platt_targets,
@@ -29,6 +30,24 @@ def rows():
     correct = torch.rand(400, generator=g, dtype=torch.float64) < score.sigmoid()
     weight = torch.rand(400, generator=g, dtype=torch.float64) + 0.5
     return Rows(x, classes, correct, weight)
+
+
+def test_any_start_leads_to_the_same_solution(rows):
+    penalty = torch.tensor([1.0, 5.0, 20.0]).double()
+    cold = fit_ridge_logistic(rows, penalty, 3.0, 4)
+    for start in (cold, Solution(cold.bias - 2, cold.weights + 1, cold.offsets.flip(0))):
+        warm = fit_ridge_logistic(rows, penalty, 3.0, 4, start)
+        torch.testing.assert_close(warm.bias, cold.bias, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(warm.weights, cold.weights, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(warm.offsets, cold.offsets, rtol=1e-5, atol=1e-5)
+
+
+def test_a_solution_goes_on_with_further_columns(rows):
+    short = fit_ridge_logistic(rows, torch.ones(3).double(), 3.0, 4)
+    longer = short.extend(torch.ones(5).double())
+    design = torch.cat([rows.design, rows.design[:, :2]], 1)
+    expected = short.logits(rows.design, rows.classes)
+    torch.testing.assert_close(longer.logits(design, rows.classes), expected)
 
 
 def test_it_is_solved_as_by_an_independent_minimiser(rows):

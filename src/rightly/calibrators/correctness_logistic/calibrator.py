@@ -112,8 +112,9 @@ class CorrectnessLogistic(Calibrator):
         random_features = len(samples.shift_kinds()) >= SETTINGS.min_kinds
         with single_threaded():
             shift_weight = problem.select_shift_weight(samples)
-            share = select_share(problem, samples, shift_weight)
-            solution = shrink(problem.fit(samples, shift_weight, random_features), share)
+            share, near = select_share(problem, samples, shift_weight)
+            solution = problem.fit(samples, shift_weight, random_features, near)
+            solution = shrink(solution, share)
         kept = slice(None) if random_features else slice(0)
         self.store(
             used_views=torch.tensor(used, dtype=torch.int64, device=device),

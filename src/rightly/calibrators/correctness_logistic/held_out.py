@@ -63,23 +63,26 @@ def _log_losses(logits: Tensor, correct: PerSampleBool) -> Tensor:
     return functional.binary_cross_entropy_with_logits(logits, target, reduction="none")
 
 
-def select_share(problem: TwoStageFit, samples: Samples, shift_weight: float) -> float:
+def select_share(
+    problem: TwoStageFit, samples: Samples, shift_weight: float
+) -> tuple[float, Solution | None]:
     """How far to go from temperature scaling, at 0, to the fit, at 1, in log-odds.
 
     The share with the least log loss on held-out images, where all of it has to gain `least_gain`:
-    a few samples cannot tell.
+    a few samples cannot tell. Beside it the solution of a fold, near which that of all samples is.
     """
     options, problem = problem.settings, problem.with_shift_at_most(0.5)
     samples = samples.subsample(2 * options.share_rows, options.held_out_folds).cpu()
     fold = samples.image % options.held_out_folds
     scaled, fitted = samples.columns[:, 0], torch.empty_like(samples.columns[:, 0])
     if int(samples.image.max()) < options.held_out_folds:
-        return 0.0  # there is nothing to fit on without some fold
+        return 0.0, None  # there is nothing to fit on without some fold
     is_augmented = bool(samples.shift_kinds())
     fit = problem.fit_linear if is_augmented else problem.fit_ranking
+    solution: Solution | None = None  # of the fold before, near this one's
     for number in range(options.held_out_folds):
         rows, held_out = samples.take(fold != number), fold == number
-        solution = fit(rows, shift_weight)
+        solution = fit(rows, shift_weight, solution)
         design = problem.design_matrix(samples.columns[held_out], random_features=False)
         fitted[held_out] = solution.logits(design, samples.classes[held_out])
     # Views in the place of images do not judge, nor is the level that they ask for judged: what
@@ -91,7 +94,7 @@ def select_share(problem: TwoStageFit, samples: Samples, shift_weight: float) ->
     losses = torch.stack(
         [weight @ _log_losses(scaled + s * (fitted - scaled), samples.correct) for s in shares]
     )
-    return float(shares[int((losses + options.least_gain * shares).argmin())])
+    return float(shares[int((losses + options.least_gain * shares).argmin())]), solution
 
 
 def shrink(solution: Solution, share: float) -> Solution:

@@ -96,23 +96,36 @@ class TwoStageFit:
     class_count: int
     settings: Settings = SETTINGS
 
-    def fit(self, samples: Samples, shift_weight: float, random_features: bool) -> Solution:
+    def fit(
+        self,
+        samples: Samples,
+        shift_weight: float,
+        random_features: bool,
+        start: Solution | None = None,
+    ) -> Solution:
         """Both stages, with shift augmentation at that weight in the first."""
         design = self.design_matrix(samples.columns, random_features)
-        solution = self._fit_ridge_logistic(samples, design, shift_weight)
+        solution = self._fit_ridge_logistic(samples, design, shift_weight, start)
         score = solution.logits(design, samples.classes)
         return solution.rescale(self._fit_platt(samples, score))
 
-    def fit_linear(self, samples: Samples, shift_weight: float) -> Solution:
+    def fit_linear(
+        self, samples: Samples, shift_weight: float, start: Solution | None = None
+    ) -> Solution:
         """Both stages without random features, which take a small part of the time."""
-        return self.fit(samples, shift_weight, random_features=False)
+        return self.fit(samples, shift_weight, random_features=False, start=start)
 
-    def fit_ranking(self, samples: Samples, shift_weight: float) -> Solution:
+    def fit_ranking(
+        self, samples: Samples, shift_weight: float, start: Solution | None = None
+    ) -> Solution:
         """The first stage without random features, at the level of unshifted samples."""
         design = self.design_matrix(samples.columns, random_features=False)
-        solution = self._fit_ridge_logistic(samples, design, shift_weight)
+        solution = self._fit_ridge_logistic(samples, design, shift_weight, start)
         score = solution.logits(design, samples.classes)
-        return solution.rescale(fit_platt(score, samples.correct, (samples.kind == 0).double()))
+        unshifted = (samples.kind == 0).double()
+        return solution.rescale(
+            fit_platt(score, samples.correct, unshifted, Affine.identity(score))
+        )
 
     def with_shift_at_most(self, expected_shift: float) -> "TwoStageFit":
         return replace(self, expected_shift=min(expected_shift, self.expected_shift))
@@ -124,7 +137,7 @@ class TwoStageFit:
         return columns[:, : self.ridge_factors.shape[0]]
 
     def _fit_ridge_logistic(
-        self, samples: Samples, design: Tensor, shift_weight: float
+        self, samples: Samples, design: Tensor, shift_weight: float, start: Solution | None
     ) -> Solution:
         options = self.settings
         shift_weight = min(shift_weight, options.weight_per_kind * len(samples.shift_kinds()))
@@ -135,11 +148,16 @@ class TwoStageFit:
         penalty = self.ridge_factors * max(options.ridge * n, options.min_ridge)
         if shift_weight:
             penalty = penalty * options.augmented_ridge_factor
-        beyond = torch.full(
-            (design.shape[1] - penalty.shape[0],), options.random_feature_ridge
-        ).double()
+        beyond = penalty.new_full((design.shape[1] - len(penalty),), options.random_feature_ridge)
         penalty = torch.cat([penalty, beyond]).to(design.device)
-        return fit_ridge_logistic(rows, penalty, options.class_ridge, self.class_count)
+        near = self._begin(penalty) if start is None else start.extend(penalty)
+        return fit_ridge_logistic(rows, penalty, options.class_ridge, self.class_count, near)
+
+    def _begin(self, penalty: Tensor) -> Solution:
+        """Temperature scaling: a weight of 1 for the image's log-odds, nothing else."""
+        weights = torch.zeros_like(penalty)
+        weights[0] = 1
+        return Solution(weights.new_zeros(()), weights, weights.new_zeros(self.class_count))
 
     def _fit_platt(self, samples: Samples, score: PerSample) -> Affine:
         """Slope and bias from unshifted samples and the largest allowed weight of shifted ones.
@@ -153,8 +171,7 @@ class TwoStageFit:
         allowance = (
             options.augmentation_allowance if is_augmented else options.pseudo_shift_allowance
         ) * min(1.0, (1 - accuracy) / options.full_allowance_error)
-
-        affine: Affine | None = None
+        affine = Affine.identity(score)
 
         def fit_at(problem: TwoStageFit, weight: float) -> Affine:
             nonlocal affine  # of the weight before, near this one's

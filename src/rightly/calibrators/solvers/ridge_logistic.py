@@ -41,6 +41,10 @@ class Affine(NamedTuple):
     slope: Tensor
     bias: Tensor
 
+    @staticmethod
+    def identity(score: PerSample) -> "Affine":
+        return Affine(score.new_ones(()), score.new_zeros(()))
+
     def __call__(self, score: PerSample) -> PerSample:
         return self.bias + self.slope * score
 
@@ -56,6 +60,12 @@ class Solution:
     def logits(self, design: Features, classes: Labels) -> PerSample:
         return self.bias + design @ self.weights + self.offsets[classes]
 
+    def extend(self, like: Tensor) -> "Solution":
+        """The solution with a weight of 0 for further columns, where that tensor is."""
+        beyond = like.new_zeros(len(like) - len(self.weights))
+        weights = torch.cat([self.weights.to(like), beyond])
+        return Solution(self.bias.to(like), weights, self.offsets.to(like))
+
     def rescale(self, affine: Affine) -> "Solution":
         """The solution whose logits are that affine map of these."""
         bias = affine.bias + affine.slope * self.bias
@@ -63,15 +73,25 @@ class Solution:
 
 
 def fit_ridge_logistic(
-    rows: Rows, penalty: Tensor, class_penalty: float, class_count: int
+    rows: Rows,
+    penalty: Tensor,
+    class_penalty: float,
+    class_count: int,
+    start: Solution | None = None,
 ) -> Solution:
-    """Weights of standardised columns and an offset a class, L2-penalised; the bias is free."""
+    """Weights of standardised columns and an offset a class, L2-penalised; the bias is free.
+
+    The loss is convex: a start near its minimum saves steps and changes nothing else.
+    """
     share = rows.weight / rows.weight.sum()
     centre = share @ rows.design
     scale = (share @ (rows.design - centre).square()).sqrt()
     scale = torch.where(scale > 1e-9, scale, torch.ones_like(scale))
     x = (rows.design - centre) / scale
-    standardised = _solve_newton(x, rows, penalty, class_penalty, class_count)
+    begin = Solution(penalty.new_zeros(()), torch.zeros_like(penalty), x.new_zeros(class_count))
+    if start is not None:
+        begin = Solution(start.bias + centre @ start.weights, start.weights * scale, start.offsets)
+    standardised = _solve_newton(x, rows, penalty, class_penalty, begin)
     weights = standardised.weights / scale
     return Solution(standardised.bias - centre @ weights, weights, standardised.offsets)
 
@@ -144,15 +164,14 @@ def _solve_platt(
 
 
 def _solve_newton(
-    x: Features, rows: Rows, penalty: Tensor, class_penalty: float, class_count: int
+    x: Features, rows: Rows, penalty: Tensor, class_penalty: float, begin: Solution
 ) -> Solution:
     """Newton's method with halved steps; the offsets' part of the Hessian is diagonal."""
     design = torch.cat([torch.ones_like(x[:, :1]), x], 1)
     penalty = torch.cat([torch.full_like(penalty[:1], FREE), penalty])
     targets, weight, classes = platt_targets(rows.correct), rows.weight, rows.classes
-    by_class = ClassSums.of(classes, class_count)
-    beta = torch.zeros_like(penalty)
-    offsets = torch.zeros(class_count, dtype=x.dtype, device=x.device)
+    by_class = ClassSums.of(classes, len(begin.offsets))
+    beta, offsets = torch.cat([begin.bias[None], begin.weights]), begin.offsets
 
     def evaluate(beta: Tensor, offsets: Tensor) -> tuple[Tensor, float]:
         """Log-odds and the loss."""
