@@ -8,7 +8,7 @@ from torch import Tensor
 
 from rightly.calibrators.base import Calibrated, Calibrator
 from rightly.calibrators.solvers.confidence_inverse import inverse_temperature_for
-from rightly.calibrators.solvers.execution import iterate_chunks
+from rightly.calibrators.solvers.execution import allocate_like, iterate_chunks
 from rightly.calibrators.solvers.temperature import (
     scaled_softmax,
     top_probability,
@@ -85,7 +85,7 @@ class VectorCalibrator(Calibrator):
         logits = predictions.logits
         if torch.compiler.is_exporting():
             return exclude_masked(self.compute_vectors(logits), logits)
-        vectors = torch.empty_like(logits, dtype=torch.float64)
+        vectors = allocate_like(logits)
         for rows in iterate_chunks(logits):
             part = self.compute_vectors(logits[rows])
             vectors[rows] = exclude_masked(part, logits[rows]) if predictions.has_masked else part

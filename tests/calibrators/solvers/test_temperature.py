@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rightly.calibrators.solvers import confidence_inverse
+from rightly.calibrators.solvers import confidence_inverse, execution
 from rightly.calibrators.solvers.confidence_inverse import inverse_temperature_for
 from rightly.calibrators.solvers.temperature import (
     compute_moments,
@@ -13,6 +13,7 @@ from rightly.calibrators.solvers.temperature import (
     scaled_softmax,
     top_probability,
 )
+from rightly.predictions.masking import MASKED
 
 
 def draw(n, c, scale, seed):
@@ -63,6 +64,17 @@ def test_ties_and_constant_rows_have_a_temperature():
     assert torch.isfinite(inverse).all() and (inverse > 0).all()
 
 
+def test_a_temperature_does_not_depend_on_the_other_rows(monkeypatch):
+    """To the bit, though rows that are done are dropped and the rest moves up."""
+    monkeypatch.setattr(execution, "CHUNK", 7 * 40)
+    logits = draw(100, 40, 3, 0).float()
+    logits[::9, 39] = MASKED
+    wanted = torch.linspace(0.03, 1 - 1e-12, 100).double().clamp_min(1 / 39)
+    together = inverse_temperature_for(logits, wanted)
+    alone = [inverse_temperature_for(logits[i : i + 1], wanted[i : i + 1]) for i in range(100)]
+    assert torch.equal(together, torch.cat(alone))
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.integers(2, 6), st.integers(0, 1000), st.sampled_from([0.01, 1.0, 100.0, 1e4]))
 def test_the_found_temperature_gives_the_confidence_at_any_scale(c, seed, scale):
@@ -75,11 +87,17 @@ def test_the_found_temperature_gives_the_confidence_at_any_scale(c, seed, scale)
 
 def test_a_lost_class_is_put_back_on_top_even_in_single_precision():
     rows = torch.tensor([[0.5, 0.5, 0.0], [0.3, 0.3, 0.4], [0.2, 0.3, 0.5]]).double()
-    kept = keep_class(rows, torch.tensor([1, 1, 2]))
+    kept = keep_class(rows.clone(), torch.tensor([1, 1, 2]))
     assert kept.argmax(-1).tolist() == [1, 1, 2]
     assert kept.float().argmax(-1).tolist() == [1, 1, 2]
     torch.testing.assert_close(kept.sum(-1), torch.ones(3).double())
     assert torch.equal(kept[2], rows[2])
+
+
+def test_a_class_is_put_back_where_rows_share_their_memory():
+    shared = torch.tensor([0.5, 0.5]).double().expand(3, 2)
+    assert keep_class(shared, torch.tensor([0, 1, 0])).argmax(-1).tolist() == [0, 1, 0]
+    assert shared[0].tolist() == [0.5, 0.5]
 
 
 def test_moments_agree_with_autograd():

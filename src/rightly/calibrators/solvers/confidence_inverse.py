@@ -5,13 +5,18 @@ That is concave and increasing in b; its slope and curvature are the mean and va
 under softmax among the others, so each step solves a parabola and its error falls as a cube.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from rightly.calibrators.solvers.execution import is_unsynchronised, iterate_chunks
+from rightly.calibrators.solvers.execution import (
+    allocate_chunk,
+    is_unsynchronised,
+    iterate_chunks,
+    take_scratch,
+)
 from rightly.predictions.masking import MASKED, has_masked
 from rightly.tensor_shapes import Labels, Logits, PerSample
 
@@ -19,6 +24,7 @@ from rightly.tensor_shapes import Labels, Logits, PerSample
 CLOSE = {torch.float32: 3e-3, torch.float64: 1e-4}
 FIXED_STEPS = 9  # in a graph or on a GPU, where looking whether to stop costs more than a step
 MAX_STEPS = 60
+FEWER = 0.75  # rows that are done are dropped once this share of the others is left
 LEAST_EXPONENT = -80.0  # smaller ones count as nothing; float32 holds exp of it in all its digits
 FLAT = 1e-6  # a margin this small over uniform is all but uniform
 MAX_CONFIDENCE = 1 - 1e-13
@@ -34,43 +40,68 @@ class Shape(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Gaps below the top class, 0 for classes that do not count, and where the solution lies."""
+class _Gaps:
+    """Gaps of the classes below each row's top one; sums over them are taken chunk by chunk."""
 
-    gaps: Logits
+    logits: Logits
     top: Tensor  # (n, 1)
-    masked: Tensor | None
+    has_masked: bool
+    scratch: tuple[Tensor | None, Tensor | None]
+
+    @staticmethod
+    def of(logits: Logits, top: Tensor) -> "_Gaps":
+        scratch = allocate_chunk(logits), allocate_chunk(logits)
+        return _Gaps(logits, top, has_masked(logits), scratch)
+
+    def at_zero(self) -> Shape:
+        parts = []
+        for rows in iterate_chunks(self.logits):
+            gaps, _, masked = self._compute(self.logits[rows], self.top[rows])
+            count = torch.full_like(gaps[:, 0], gaps.shape[1] - 1, dtype=torch.float64)
+            if masked is not None:
+                count = count - masked.sum(-1)
+            first, second = gaps.sum(-1).double(), torch.linalg.vecdot(gaps, gaps).double()
+            parts.append((count, -first, second))
+        count, total, second = (torch.cat(column) for column in zip(*parts, strict=True))
+        count = count.clamp_min(1)
+        slope = total / count
+        curvature = (second / count - slope.square()).clamp_min(0)
+        return Shape(-count.log(), slope, curvature)
+
+    def at(self, b: PerSample, index: Tensor | None) -> Shape:
+        """The shape at each row's b; of the indexed rows only, where there is an index."""
+        scale, parts = b[:, None].to(self.logits.dtype), []
+        for rows in iterate_chunks(self.logits if index is None else self.logits[: len(index)]):
+            chosen = rows if index is None else index[rows]
+            top = self.top[chosen]
+            gaps, scratch, masked = self._compute(self.logits[chosen], top)
+            e = torch.mul(gaps, scale[rows], out=scratch).clamp_min_(LEAST_EXPONENT).exp_()
+            e = e.scatter_(1, top, 0)
+            if masked is not None:
+                e = e.masked_fill_(masked, 0)
+            total = e.sum(-1)
+            first = e.mul_(gaps).sum(-1)
+            parts.append((total, first, e.mul_(gaps).sum(-1)))
+        columns = (torch.cat(column).double() for column in zip(*parts, strict=True))
+        total, first, second = columns
+        total = total.clamp_min(TINY)
+        first = first / total
+        return Shape(-total.log(), -first, (second / total - first.square()).clamp_min(0))
+
+    def _compute(self, z: Logits, top: Tensor) -> tuple[Logits, Tensor | None, Tensor | None]:
+        """The gaps of a chunk, 0 for masked classes; room for as many numbers; what is masked."""
+        own, other = (take_scratch(each, z) for each in self.scratch)
+        gaps = torch.sub(z, z.gather(-1, top), out=own)
+        masked = z <= MASKED if self.has_masked else None
+        return (gaps if masked is None else gaps.masked_fill(masked, 0)), other, masked
+
+
+class _Goal(NamedTuple):
+    """The logit of each row's confidence, and the smallest and largest b it may take."""
+
     target: PerSample
     lowest: PerSample
     highest: PerSample
-
-    @staticmethod
-    def of(z: Logits, top: Tensor, confidence: PerSample) -> tuple["_Rows", Shape]:
-        """The rows, and their shape at b = 0."""
-        gaps = z - z.gather(-1, top)
-        masked = z <= MASKED if has_masked(z) else None
-        others = torch.full_like(confidence, z.shape[1] - 1)
-        if masked is not None:
-            gaps = gaps.masked_fill(masked, 0)
-            others = others - masked.sum(-1)
-        others = others.clamp_min(1)
-        slope = -gaps.sum(-1).double() / others
-        second = torch.linalg.vecdot(gaps, gaps).double() / others
-        flat = Shape(-others.log(), slope, (second - slope.square()).clamp_min(0))
-        reach = slope.clamp_min(TINY)
-        target = torch.logit(confidence.clamp(0.5 / z.shape[1], MAX_CONFIDENCE))
-        return _Rows(gaps, top, masked, target, FLAT / reach, 1e6 / reach), flat
-
-    def at(self, b: PerSample) -> Shape:
-        e = (self.gaps * b[:, None].to(self.gaps.dtype)).clamp_min_(LEAST_EXPONENT).exp_()
-        e = e.scatter_(1, self.top, 0)
-        if self.masked is not None:
-            e = e.masked_fill_(self.masked, 0)
-        total = e.sum(-1).double().clamp_min(TINY)
-        e *= self.gaps
-        first = e.sum(-1).double() / total
-        second = e.mul_(self.gaps).sum(-1).double() / total
-        return Shape(-total.log(), -first, (second - first.square()).clamp_min(0))
 
     def propose(self, b: PerSample, shape: Shape) -> PerSample:
         """Where the parabola through this shape reaches the target."""
@@ -78,16 +109,8 @@ class _Rows:
         root = (shape.slope.square() - 2 * shape.curvature * miss).clamp_min(0).sqrt()
         return b + 2 * miss / (shape.slope + root).clamp_min(TINY)
 
-    def take(self, rows: Tensor) -> "_Rows":
-        return replace(
-            self,
-            gaps=self.gaps[rows],
-            top=self.top[rows],
-            masked=None if self.masked is None else self.masked[rows],
-            target=self.target[rows],
-            lowest=self.lowest[rows],
-            highest=self.highest[rows],
-        )
+    def take(self, rows: Tensor) -> "_Goal":
+        return _Goal(*(column[rows] for column in self))
 
 
 def inverse_temperature_for(
@@ -98,29 +121,30 @@ def inverse_temperature_for(
     A confidence at or below 1 / c has no temperature: its row becomes all but uniform. Classes,
     where known, are those of the largest logits.
     """
-    parts = []
-    for chunk in iterate_chunks(logits):
-        z = logits[chunk]
-        top = z.argmax(-1) if classes is None else classes[chunk]
-        rows, flat = _Rows.of(z, top[:, None], confidence[chunk].double())
-        b = rows.propose(torch.zeros_like(rows.target), flat).clamp(rows.lowest, rows.highest)
-        parts.append(torch.where(flat.slope > 0, _solve(rows, b), torch.ones_like(b)))
-    return torch.cat(parts)
+    top = logits.argmax(-1) if classes is None else classes
+    gaps = _Gaps.of(logits, top[:, None])
+    flat = gaps.at_zero()
+    reach = flat.slope.clamp_min(TINY)
+    # A view, because onnxscript 0.7 loses the bounds of a second Clip of one and the same value.
+    target = torch.logit(confidence[:].double().clamp(0.5 / logits.shape[1], MAX_CONFIDENCE))
+    goal = _Goal(target, FLAT / reach, 1e6 / reach)
+    b = goal.propose(torch.zeros_like(target), flat).clamp(goal.lowest, goal.highest)
+    return torch.where(flat.slope > 0, _solve(gaps, goal, b), torch.ones_like(b))
 
 
-def _solve(rows: _Rows, b: PerSample) -> PerSample:
+def _solve(gaps: _Gaps, goal: _Goal, b: PerSample) -> PerSample:
     """Steps from b inside a bracket that shrinks; rows that are done no longer take part."""
     found, index = b, None
-    low, high = torch.zeros_like(b), 2 * rows.highest
-    is_fixed, close = is_unsynchronised(b), CLOSE[rows.gaps.dtype]
+    low, high = torch.zeros_like(b), 2 * goal.highest
+    is_fixed, close = is_unsynchronised(b), CLOSE[gaps.logits.dtype]
     done = torch.zeros_like(b, dtype=torch.bool)
     for _ in range(FIXED_STEPS if is_fixed else MAX_STEPS):
-        shape = rows.at(b)
-        below = shape.value < rows.target
+        shape = gaps.at(b, index)
+        below = shape.value < goal.target
         low, high = torch.where(below, b, low), torch.where(below, high, b)
-        step = rows.propose(b, shape)
+        step = goal.propose(b, shape)
         inside = (step >= low) & (step <= high)
-        following = torch.where(inside, step, (low + high) / 2).clamp(rows.lowest, rows.highest)
+        following = torch.where(inside, step, (low + high) / 2).clamp(goal.lowest, goal.highest)
         moved = (following - b).abs() > close * following
         b = torch.where(done, b, following)
         done = done | ~moved
@@ -130,7 +154,7 @@ def _solve(rows: _Rows, b: PerSample) -> PerSample:
         left = (~done).nonzero().squeeze(-1)
         if not len(left):
             break
-        if 2 * len(left) < len(b):
+        if len(left) < FEWER * len(b):
             index = left if index is None else index[left]
-            rows, b, low, high, done = rows.take(left), b[left], low[left], high[left], done[left]
+            goal, b, low, high, done = goal.take(left), b[left], low[left], high[left], done[left]
     return b if is_fixed else found

@@ -3,9 +3,11 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
+import numpy as np
 import torch
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
 from rightly.tensor_shapes import Features, Logits
@@ -23,6 +25,32 @@ def iterate_chunks(logits: Logits) -> Iterator[slice]:
     n, c = logits.shape
     rows = max(1, (GPU_CHUNK if logits.is_cuda else CHUNK) // c)
     return (slice(start, min(start + rows, n)) for start in range(0, n, rows))
+
+
+def allocate_like(logits: Logits) -> Logits:
+    """An array of float64 to be filled, of the shape and on the device of the logits.
+
+    On a processor it is NumPy's, which asks for huge pages: to touch a large array for the first
+    time takes four times as long in small ones, and as long again as to compute its contents.
+    """
+    if logits.is_cuda:
+        return torch.empty_like(logits, dtype=torch.float64)
+    return torch.from_numpy(np.empty(logits.shape))
+
+
+def allocate_chunk(logits: Logits) -> Tensor | None:
+    """Memory for one chunk, used again for the next: none where nothing can be written in place.
+
+    Memory that is freed and asked for anew for every chunk may go back to the system each time.
+    """
+    if torch.compiler.is_exporting() or logits.requires_grad:
+        return None
+    return torch.empty_like(logits[next(iterate_chunks(logits))])
+
+
+def take_scratch(scratch: Tensor | None, z: Logits) -> Tensor | None:
+    """As much of a chunk's memory as z takes, for the `out` of an operation."""
+    return None if scratch is None else scratch[: len(z)]
 
 
 def iterate_blocks(points: Features) -> Iterator[slice]:
@@ -90,10 +118,16 @@ def single_threaded() -> Iterator[None]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with threadpool_limits(1, user_api="blas"):
+        with _find_thread_pools().limit(limits=1, user_api="blas"):
             yield
     finally:
         torch.set_num_threads(threads)
+
+
+@lru_cache
+def _find_thread_pools() -> ThreadpoolController:
+    """Those of the libraries that are loaded; to look for them takes longer than a small fit."""
+    return ThreadpoolController()
 
 
 @contextmanager

@@ -11,10 +11,13 @@ import torch
 from scipy.optimize import brentq, minimize_scalar
 
 from rightly.calibrators.solvers.execution import (
+    allocate_chunk,
+    allocate_like,
     exp_negligible,
     is_unsynchronised,
     iterate_chunks,
     scale_gaps,
+    take_scratch,
 )
 from rightly.calibrators.solvers.scaled_scores import CalibrationData
 from rightly.losses import Loss, cross_entropy
@@ -56,17 +59,20 @@ def scaled_softmax(logits: Logits, inverse: PerSample) -> Logits:
     if torch.compiler.is_exporting() or logits.requires_grad:
         gaps = (logits - logits.amax(-1, keepdim=True)).double()
         return (gaps * inverse[:, None]).softmax(-1)
-    probabilities = torch.empty_like(logits, dtype=torch.float64)
+    probabilities, scratch = allocate_like(logits), allocate_chunk(logits)
     for rows in iterate_chunks(logits):
         z = logits[rows]
-        gaps = (z - z.amax(-1, keepdim=True)) * inverse[rows, None].to(z.dtype)
-        e = gaps.exp_().double()
-        torch.mul(e, e.sum(-1, keepdim=True).reciprocal_(), out=probabilities[rows])
+        gaps = torch.sub(z, z.amax(-1, keepdim=True), out=take_scratch(scratch, z))
+        e = probabilities[rows].copy_(gaps.mul_(inverse[rows, None].to(z.dtype)).exp_())
+        e.mul_(e.sum(-1, keepdim=True).reciprocal_())
     return probabilities
 
 
 def keep_class(probabilities: Logits, classes: Labels) -> Logits:
-    """Breaks ties in favour of the predicted class, by an amount that float32 can hold."""
+    """Breaks ties in favour of the predicted class, by an amount that float32 can hold.
+
+    In place, except in a graph being traced: to copy all of them takes as long as to compute them.
+    """
     if torch.compiler.is_exporting():
         lost = probabilities.float().argmax(-1) != classes
         return torch.where(lost[:, None], _raise_class(probabilities, classes), probabilities)
@@ -75,7 +81,7 @@ def keep_class(probabilities: Logits, classes: Labels) -> Logits:
     )
     if not lost.any():
         return probabilities
-    kept = probabilities.clone()
+    kept = probabilities.contiguous()  # a copy where rows share their memory
     kept[lost] = _raise_class(probabilities[lost], classes[lost])
     return kept
 
