@@ -1,14 +1,13 @@
-"""softmax(b z) at inverse temperatures b = 1 / T, and the b that a loss asks for.
+"""softmax(b z) at inverse temperatures b = 1 / T, and the b that cross-entropy asks for.
 
-Cross-entropy is convex in b (Guo et al., 2017), so it is solved exactly, by Newton's method.
+It is convex in b (Guo et al., 2017), so it is solved exactly, by Newton's method.
 """
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
-from scipy.optimize import brentq, minimize_scalar
+from torch import Tensor
 
 from rightly.calibrators.solvers.execution import (
     allocate_chunk,
@@ -19,15 +18,11 @@ from rightly.calibrators.solvers.execution import (
     scale_gaps,
     take_scratch,
 )
-from rightly.calibrators.solvers.scaled_scores import CalibrationData
-from rightly.losses import Loss, cross_entropy
 from rightly.predictions.masking import fill_masked
 from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
 
 MAX_SCALE_RATIO = 1e3  # b times the scale of logits stays within 1/1000 .. 1000: flat .. one-hot
-OCTAVES = 6  # a loss other than cross-entropy is searched this far around cross-entropy's b
 SUBSAMPLE = 4096  # samples that place the first guess within a percent or two
-WIDER = 6  # times that the surroundings of a first guess are widened
 SMALL_MOVE = 3e-5  # relative: the error left after such a step of Newton's method is 1e-9
 ROUGH_MOVE = 1e-2  # the same for a first guess, which a subsample does not place any better
 ONE_STEP = 2.0**-22  # of float32, and a little: what raises a number to the next larger one
@@ -128,58 +123,10 @@ def compute_moments(logits: Logits, inverse: float) -> Moments:
     return Moments(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
-def fit_inverse_temperature(logits: Logits, labels: Labels, loss: Loss) -> float:
-    """The inverse temperature that minimises a loss: approximated on a subsample, then on all."""
-    if loss.name == cross_entropy.name:
-        return nll_inverse_temperature(logits, labels)
-    near = approximate_inverse_temperature(logits, labels, loss)
-    reach = 0.01 if len(logits) < 2 * SUBSAMPLE else 0.04
-    return _refine(CalibrationData.exact(logits, labels), loss, near, reach)
-
-
-def approximate_inverse_temperature(
-    logits: Logits, labels: Labels, loss: Loss = cross_entropy
-) -> float:
-    """The inverse temperature that is best for a few thousand of the samples."""
+def take_subsample(logits: Logits, labels: Labels) -> tuple[Tensor, Tensor]:
+    """A few thousand of the samples, at equal distances."""
     step = max(1, len(logits) // SUBSAMPLE)
-    logits, labels = logits[::step], labels[::step]
-    start = nll_inverse_temperature(logits, labels, ROUGH_MOVE)
-    if loss.name == cross_entropy.name:
-        return start
-    low, high = start / 2**OCTAVES, start * 2**OCTAVES
-    return _search(CalibrationData.of(logits, labels, low, high), loss, low, high)
-
-
-def _refine(data: CalibrationData, loss: Loss, near: float, reach: float) -> float:
-    """The minimum of a loss near an inverse temperature: the root of its slope in log b."""
-
-    @lru_cache
-    def slope_at(log_inverse: float) -> float:
-        x = torch.tensor(log_inverse, dtype=torch.float64, device=data.below_top.device)
-        with torch.enable_grad():
-            value = loss.of(data.scores(x.requires_grad_().expand(len(data.below_top))))
-        return float(torch.autograd.grad(value, x)[0])
-
-    low, high = math.log(near) - reach, math.log(near) + reach
-    for _ in range(WIDER):
-        if slope_at(low) <= 0 <= slope_at(high):
-            return math.exp(brentq(slope_at, low, high, xtol=1e-7))
-        low, high = (low - reach, low) if slope_at(low) > 0 else (high, high + reach)
-        reach *= 2
-    return near
-
-
-def _search(data: CalibrationData, loss: Loss, low: float, high: float) -> float:
-    """The minimum of a loss between two inverse temperatures: a grid, then Brent's method."""
-
-    def loss_at(log_inverse: float) -> float:
-        return float(loss.of(data.scores(torch.full_like(data.below_top, log_inverse))))
-
-    grid = torch.linspace(math.log(low), math.log(high), 4 * OCTAVES + 1).tolist()
-    best = min(range(len(grid)), key=lambda i: loss_at(grid[i]))
-    bounds = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    result = minimize_scalar(loss_at, bounds=bounds, method="bounded", options={"xatol": 1e-4})
-    return math.exp(result.x)
+    return logits[::step], labels[::step]
 
 
 def nll_inverse_temperature(
@@ -199,7 +146,7 @@ def nll_inverse_temperature(
     lowest, highest = 1 / (MAX_SCALE_RATIO * scale), MAX_SCALE_RATIO / scale
     start = 1.0 / scale
     if len(logits) >= 2 * SUBSAMPLE:
-        start = approximate_inverse_temperature(logits, labels)
+        start = nll_inverse_temperature(*take_subsample(logits, labels), ROUGH_MOVE)
     return _solve_newton(logits, true_mean, start, (lowest, highest), small_move)
 
 
