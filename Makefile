@@ -2,10 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# Other people's libraries that test-libraries installs; the last two without what they ask for.
+# Other people's libraries that test-libraries installs; the last three without what they ask for.
 LIBRARIES := huggingface_hub pyyaml transformers datasets pandas polars duckdb accelerate evaluate \
 	lightning mlflow-skinny
-ALONE := torchvision==0.28.0 timm
+ALONE := torchvision==0.28.0 timm triton
 
 .PHONY: demo test test-fast test-libraries test-lowest fuzz fuzz-new browser lint format types docs wheel \
 	bench pins clean
@@ -24,7 +24,7 @@ test-fast: .venv/ready browser
 test-libraries: .venv-libraries/ready
 	.venv-libraries/bin/python -m pytest -q tests/classifiers tests/datasets tests/predictions \
 		tests/collection tests/test_examples.py tests/deployment/test_training.py tests/reporting/test_trackers.py \
-		tests/metrics/test_torchmetrics.py
+		tests/metrics/test_torchmetrics.py tests/calibrators/solvers/test_triton_kernels.py
 
 # The lowest versions of all dependencies. Shapes are not checked here: jaxtyping's oldest plugin
 # for pytest cannot.

@@ -27,6 +27,7 @@ LAYERS = [
 ]
 FUNCTIONS = ("benchmark", "collect", "compare", "evaluate", "fit", "rank", "report")
 RESERVED = {"benchmark", "evaluate", "report", "compare", "rank", "fit", "threshold", "adapt"}
+KERNELS = "triton_kernels"  # for GPUs; Triton is where torch is built for them
 HEAVY = {"torch", "scipy", "sklearn"}
 # What must load without torch and SciPy: NumPy's half, and what runs where a model is served.
 LIGHT = [
@@ -142,10 +143,15 @@ def test_light_modules_load_nothing_heavy(module):
 def test_names_of_functions_are_not_taken_by_modules():
     assert not {name.rpartition(".")[2] for name in MODULES} & RESERVED
     for found in pkgutil.walk_packages(rightly.__path__, "rightly."):
-        if not found.name.endswith("__main__"):
+        if not found.name.endswith("__main__") and KERNELS not in found.name:
             importlib.import_module(found.name)
     for name in FUNCTIONS:
         assert inspect.isfunction(getattr(rightly, name)), name
+
+
+def test_only_one_module_imports_kernels_which_need_triton():
+    users = {name for name, file in MODULES.items() if KERNELS in file.read_text(encoding="utf-8")}
+    assert {name for name in users if KERNELS not in name} == {"rightly.calibrators.solvers.fused"}
 
 
 def test_every_name_of_the_package_is_there():

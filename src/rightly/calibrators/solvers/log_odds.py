@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from rightly.calibrators.solvers.execution import exp_negligible, iterate_chunks, scale_gaps
+from rightly.calibrators.solvers.fused import kernels_for
 from rightly.tensor_shapes import Features, Labels, Logits
 
 MAX_LOG_ODDS = 12.0  # one error in 160,000: no calibration set can tell more
@@ -12,6 +13,10 @@ MAX_LOG_ODDS = 12.0  # one error in 160,000: no calibration set can tell more
 def compute_log_odds(logits: Logits, classes: Labels, temperature: float | Tensor) -> Features:
     """Log-odds of these classes, of the likeliest other class and of the likeliest of all."""
     inverse, parts = torch.as_tensor(temperature, dtype=torch.float64).reciprocal(), []
+    kernels = kernels_for(logits)
+    if kernels is not None:
+        odds: Features = kernels.log_odds(logits, classes, inverse.to(logits.device), MAX_LOG_ODDS)
+        return odds
     compare = _compare_on_gpu if logits.is_cuda else _compare_in_cache
     for rows in iterate_chunks(logits):
         ratio, rest = compare(logits[rows], classes[rows, None], inverse)

@@ -18,6 +18,7 @@ from rightly.calibrators.solvers.execution import (
     scale_gaps,
     take_scratch,
 )
+from rightly.calibrators.solvers.fused import kernels_for
 from rightly.predictions.masking import fill_masked
 from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
 
@@ -37,6 +38,11 @@ def top_probability(logits: Logits, inverse: PerSample, classes: Labels | None =
     """
     if logits.requires_grad:  # in place nothing can be differentiated
         return scaled_softmax(logits, inverse).amax(-1)
+    kernels = kernels_for(logits)
+    if kernels is not None:
+        top = logits.argmax(-1) if classes is None else classes
+        confidence: PerSample = kernels.top_probability(logits, top, inverse)
+        return confidence
     parts = []
     for rows in iterate_chunks(logits):
         z = logits[rows]
@@ -137,6 +143,13 @@ def nll_inverse_temperature(
     Newton's method inside a bracket, first on a few thousand samples, so that two or three passes
     over all of them suffice.
     """
+    kernels = kernels_for(logits)
+    if kernels is not None:
+        precision = SUBSAMPLE, ROUGH_MOVE, small_move
+        found: float = kernels.search_inverse_temperature(
+            logits, labels, *precision, MAX_SCALE_RATIO
+        )
+        return found
     # The scale of logits: how far the largest stands above its row's mean, on average.
     largest = logits.amax(-1)
     true_gap = logits.gather(-1, labels[:, None]).squeeze(-1) - largest
