@@ -24,7 +24,7 @@ from rightly.tensor_shapes import Labels, Logits, PerSample
 CLOSE = {torch.float32: 3e-3, torch.float64: 1e-4}
 FIXED_STEPS = 9  # in a graph or on a GPU, where looking whether to stop costs more than a step
 MAX_STEPS = 60
-FEWER = 0.75  # rows that are done are dropped once this share of the others is left
+FEWER = 0.75  # share of the rows that are not done, below which the others are dropped
 LEAST_EXPONENT = -80.0  # smaller ones count as nothing; float32 holds exp of it in all its digits
 FLAT = 1e-6  # a margin this small over uniform is all but uniform
 MAX_CONFIDENCE = 1 - 1e-13

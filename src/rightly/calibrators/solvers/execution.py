@@ -33,7 +33,7 @@ def allocate_like(logits: Logits) -> Logits:
     On a processor it is NumPy's, which asks for huge pages: to touch a large array for the first
     time takes four times as long in small ones, and as long again as to compute its contents.
     """
-    if logits.is_cuda:
+    if logits.device.type != "cpu":
         return torch.empty_like(logits, dtype=torch.float64)
     return torch.from_numpy(np.empty(logits.shape))
 
@@ -127,6 +127,8 @@ def single_threaded() -> Iterator[None]:
 @lru_cache
 def _find_thread_pools() -> ThreadpoolController:
     """Those of the libraries that are loaded; to look for them takes longer than a small fit."""
+    import scipy.linalg  # noqa: F401  it has a pool of its own, which is found once it is loaded
+
     return ThreadpoolController()
 
 

@@ -20,16 +20,17 @@ def top_probability(logits: Tensor, classes: Tensor, inverse: Tensor) -> Tensor:
     """1 / (1 + sum over other classes j of exp(b (z_j - z_class))), in float64."""
     confidence = torch.empty(len(logits), dtype=torch.float64, device=logits.device)
     tiles, options = divide(logits)
-    _top_probability[(tiles,)](
-        logits,
-        *shape_of(logits),
-        classes,
-        classes.stride(0),
-        inverse,
-        inverse.stride(0),
-        confidence,
-        **options,
-    )
+    with torch.cuda.device_of(logits):  # Triton goes by the current one, not by where tensors are
+        _top_probability[(tiles,)](
+            logits,
+            *shape_of(logits),
+            classes,
+            classes.stride(0),
+            inverse,
+            inverse.stride(0),
+            confidence,
+            **options,
+        )
     return confidence
 
 
@@ -37,9 +38,10 @@ def log_odds(logits: Tensor, classes: Tensor, inverse: Tensor, most: float) -> T
     """Log-odds (n, 3) of these classes, of the likeliest other and of the likeliest of all."""
     odds = torch.empty(len(logits), 3, dtype=torch.float64, device=logits.device)
     tiles, options = divide(logits)
-    _log_odds[(tiles,)](
-        logits, *shape_of(logits), classes, classes.stride(0), inverse, odds, most, **options
-    )
+    with torch.cuda.device_of(logits):
+        _log_odds[(tiles,)](
+            logits, *shape_of(logits), classes, classes.stride(0), inverse, odds, most, **options
+        )
     return odds
 
 
@@ -89,7 +91,7 @@ def _top_probability(
 ):
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     z = load_tile(logits, stride, n, c, rows, COLUMNS)
-    top = tl.load(classes + rows * class_stride, rows < n, 0)
+    top = tl.load(classes + rows.to(tl.int64) * class_stride, rows < n, 0)
     b = tl.load(inverse + rows * inverse_stride, rows < n, 1).to(tl.float32)
     own = tl.load(logits + rows.to(tl.int64) * stride + top, rows < n, 0)
     e = exp_accurately((z - own[:, None]) * b[:, None])
@@ -115,7 +117,7 @@ def _log_odds(
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     z = load_tile(logits, stride, n, c, rows, COLUMNS)
     b = tl.load(inverse).to(tl.float32)
-    chosen = tl.load(classes + rows * class_stride, rows < n, 0)
+    chosen = tl.load(classes + rows.to(tl.int64) * class_stride, rows < n, 0)
     own = tl.load(logits + rows.to(tl.int64) * stride + chosen, rows < n, 0)
     top, where = tl.max(z, 1, return_indices=True)
     e = exp_accurately((z - top[:, None]) * b)

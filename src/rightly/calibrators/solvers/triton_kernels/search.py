@@ -42,17 +42,18 @@ def search_inverse_temperature(
     below rough_move.
     """
     near = None
-    if len(logits) >= 2 * subsample:
-        every = len(logits) // subsample
-        some, truth = logits[::every], labels[::every]
-        near = _begin_search(some, truth, max_scale_ratio, None)
-        _take_steps(some, near, ROUGH_STEPS, rough_move)
-    state = _begin_search(logits, labels, max_scale_ratio, near)
-    for _ in range(MAX_ROUNDS):
-        _take_steps(logits, state, ROUGH_STEPS if near is None else STEPS, small_move)
-        b, _, _, is_done, _ = state.tolist()
-        if is_done:
-            break
+    with torch.cuda.device_of(logits):
+        if len(logits) >= 2 * subsample:
+            every = len(logits) // subsample
+            some, truth = logits[::every], labels[::every]
+            near = _begin_search(some, truth, max_scale_ratio, None)
+            _take_steps(some, near, ROUGH_STEPS, rough_move)
+        state = _begin_search(logits, labels, max_scale_ratio, near)
+        for _ in range(MAX_ROUNDS):
+            _take_steps(logits, state, ROUGH_STEPS if near is None else STEPS, small_move)
+            b, _, _, is_done, _ = state.tolist()
+            if is_done:
+                break
     return b
 
 
