@@ -11,6 +11,13 @@ import sys
 import torch
 
 from rightly.calibrators.solvers import triton_kernels
+from rightly.calibrators.solvers.confidence_inverse import (
+    CLOSE,
+    FLAT,
+    MAX_CONFIDENCE,
+    MAX_STEPS,
+    inverse_temperature_for,
+)
 from rightly.calibrators.solvers.log_odds import MAX_LOG_ODDS, compute_log_odds
 from rightly.calibrators.solvers.temperature import (
     MAX_SCALE_RATIO,
@@ -70,6 +77,30 @@ def check_log_odds() -> None:
             found = triton_kernels.log_odds(logits, chosen, inverse, MAX_LOG_ODDS)
             wanted = compute_log_odds(logits.double(), chosen, inverse.reciprocal())
             torch.testing.assert_close(found, wanted, rtol=0, atol=5e-6)
+
+
+def check_inverse() -> None:
+    """Temperatures for confidences from below uniform to 1, with ties and constant rows."""
+    precision = FLAT, CLOSE[torch.float32], MAX_STEPS
+    for n, c in ((3, 2), (90, 10), (12, 1025)):
+        logits, _ = draw_logits(n, c)
+        confidence = torch.linspace(0.5 / c, 1 - 1e-9, n, dtype=torch.float64)
+        target = torch.logit(confidence.clamp(0.5 / c, MAX_CONFIDENCE))
+        found = triton_kernels.solve_inverse_temperatures(
+            logits, logits.argmax(-1), target, *precision
+        )
+        wanted = inverse_temperature_for(logits.double(), confidence)
+        reached = top_probability(logits.double(), found)
+        torch.testing.assert_close(
+            reached, top_probability(logits.double(), wanted), rtol=0, atol=6e-7
+        )
+        likely = confidence > 1.5 / c
+        torch.testing.assert_close(found[likely], wanted[likely], rtol=1e-5, atol=0)
+    odd = torch.tensor([[2.0, 2.0, 0.0], [3.0, 3.0, 3.0], [1.0, MASKED, MASKED]])
+    target = torch.logit(torch.tensor([0.9, 0.9, 0.9], dtype=torch.float64))
+    found = triton_kernels.solve_inverse_temperatures(odd, odd.argmax(-1), target, *precision)
+    assert torch.isfinite(found).all() and (found > 0).all()
+    assert found[1:].tolist() == [1.0, 1.0]
 
 
 def check_search() -> None:

@@ -17,6 +17,7 @@ from rightly.calibrators.solvers.execution import (
     iterate_chunks,
     take_scratch,
 )
+from rightly.calibrators.solvers.fused import kernels_for
 from rightly.predictions.masking import MASKED, has_masked
 from rightly.tensor_shapes import Labels, Logits, PerSample
 
@@ -122,11 +123,16 @@ def inverse_temperature_for(
     where known, are those of the largest logits.
     """
     top = logits.argmax(-1) if classes is None else classes
+    # A view, because onnxscript 0.7 loses the bounds of a second Clip of one and the same value.
+    target = torch.logit(confidence[:].double().clamp(0.5 / logits.shape[1], MAX_CONFIDENCE))
+    kernels = kernels_for(logits)
+    if kernels is not None:
+        precision = FLAT, CLOSE[logits.dtype], MAX_STEPS
+        found: PerSample = kernels.solve_inverse_temperatures(logits, top, target, *precision)
+        return found
     gaps = _Gaps.of(logits, top[:, None])
     flat = gaps.at_zero()
     reach = flat.slope.clamp_min(TINY)
-    # A view, because onnxscript 0.7 loses the bounds of a second Clip of one and the same value.
-    target = torch.logit(confidence[:].double().clamp(0.5 / logits.shape[1], MAX_CONFIDENCE))
     goal = _Goal(target, FLAT / reach, 1e6 / reach)
     b = goal.propose(torch.zeros_like(target), flat).clamp(goal.lowest, goal.highest)
     return torch.where(flat.slope > 0, _solve(gaps, goal, b), torch.ones_like(b))
