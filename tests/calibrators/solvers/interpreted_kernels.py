@@ -26,7 +26,7 @@ from rightly.calibrators.solvers.temperature import (
     nll_inverse_temperature,
     top_probability,
 )
-from rightly.calibrators.solvers.triton_kernels import search
+from rightly.calibrators.solvers.triton_kernels import rows, search
 from rightly.predictions.masking import MASKED
 
 SHAPES = ((1, 2), (7, 3), (130, 10), (21, 1025))
@@ -42,6 +42,7 @@ def draw_logits(n: int, c: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def check_confidence() -> None:
+    assert rows.MASKED.value == MASKED
     for shape in SHAPES:
         logits, _ = draw_logits(*shape)
         inverse = torch.linspace(0.05, 3, len(logits), dtype=torch.float64)

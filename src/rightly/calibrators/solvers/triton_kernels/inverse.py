@@ -9,12 +9,12 @@ import triton.language as tl
 from torch import Tensor
 
 from rightly.calibrators.solvers.triton_kernels.rows import (
+    MASKED,
     divide,
     exp_accurately,
     load_tile,
     shape_of,
 )
-from rightly.calibrators.solvers.triton_kernels.search import MASKED
 
 LEAST_EXPONENT = tl.constexpr(-80.0)  # so that no sum over the other classes is 0
 TINY = tl.constexpr(1e-300)

@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+MASKED = tl.constexpr(-1e9)  # a logit of this or less, as in `rightly.predictions.masking`
 LEAST_EXPONENT = tl.constexpr(-1000.0)  # exp of less is 0, but 0 times an infinite gap is not
 LOG2_E = tl.constexpr(1.4426950216293335)  # in float32, and what that leaves of it
 LOG2_E_REST = tl.constexpr(1.9259629911266175e-08)

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from rightly.calibrators.solvers.triton_kernels.rows import (
     LEAST_EXPONENT,
+    MASKED,
     divide,
     load_tile,
     shape_of,
 )
 
 PROGRAMS = 2048  # that sums over all rows are divided among: enough to keep any GPU busy
-MASKED = tl.constexpr(-1e9)  # a logit of this or less, as in `rightly.predictions.masking`
 NEARLY_ONE = tl.constexpr(1 + 1e-12)  # the ends of a bracket that holds one number
 
 # What a search knows, on the GPU: these numbers in float64.
