@@ -3,12 +3,12 @@
     python -m benchmarks.speed.costs [--device cuda] [--n 50000] [--c 1000] [--methods a,b]
 
 The unit is one `softmax(-1).max(-1)` over the float32 logits, warm, in the same process on the same
-device: the smaller of one timed before each call and one after it. For metrics it is one np.sort of
-the confidences. Units and seconds are the best of some runs. On a processor the unit more than
-halves where the allocator has memory at hand for its result. Peers are those that are installed
-(`pip install rightly[bench]`). On a GPU the number of times that the processor waited for it stands
-beside, and a table of 1,000,000 samples follows. Then comes how the cost grows with samples and
-classes; `--only` chooses among the tables.
+device, timed before and after every run of a call; medians of all. For metrics it is one np.sort of
+the confidences. On a processor more than half of the unit is to touch the 200 MB of new memory that
+its result takes, so the units where that memory is at hand stand beside. Peers are those that are
+installed (`pip install rightly[bench]`). On a GPU the number of times that the processor waited for
+it stands there, and a table of 1,000,000 samples follows. Then comes how the cost grows with
+samples and classes; `--only` chooses among the tables.
 """
 
 import argparse
@@ -22,14 +22,15 @@ import torch
 import rightly
 from benchmarks.speed import metrics, peers
 from benchmarks.speed.fitting import build_predictions
-from benchmarks.speed.timing import time_best, time_call, time_unit
+from benchmarks.speed.timing import Paired, time_beside_unit, time_call, time_unit
 
 TABLES = ("metrics", "calibrators", "large", "growth")
 CALLS = ("fit", "confidence", "probabilities")
 VIEWS = 3
 SIZE = 50_000, 1_000
 LARGE = 1_000_000
-FEW_RUNS_FROM = 2.0  # seconds: what takes longer is run twice instead of five times
+RUNS = 9
+FEW_RUNS_FROM = 2.0  # seconds: what takes longer is run twice
 
 
 @dataclass(frozen=True)
@@ -64,25 +65,32 @@ class Cost:
 
     call: str
     title: str
-    seconds: float
-    unit: float
+    paired: Paired
     target: float | None = None
     waits: int | None = None
 
+    @property
+    def units(self) -> float:
+        return self.paired.seconds / self.paired.unit
+
     def format(self) -> str:
-        units = self.seconds / self.unit
+        seconds, unit, unit_at_hand = self.paired
         target = "" if self.target is None else f"{self.target:g}"
-        missed = "MISSED" if self.target is not None and units > self.target else ""
+        missed = "MISSED" if self.target is not None and self.units > self.target else ""
         waits = "" if self.waits is None else f"{self.waits:,}"
         return (
-            f"{self.call:14} {self.title:34} {1e3 * self.seconds:11.2f} {units:9.2f} "
-            f"{target:>7} {waits:>7} {missed}"
+            f"{self.call:14} {self.title:34} {1e3 * seconds:11.2f} {1e3 * unit:8.2f} "
+            f"{self.units:8.2f} {target:>7} {seconds / unit_at_hand:8.2f} {waits:>6} {missed}"
         ).rstrip()
 
 
 def print_header(title: str) -> None:
     print(f"\n{title}")
-    print(f"{'call':14} {'':34} {'ms':>11} {'units':>9} {'target':>7} {'waits':>7}", flush=True)
+    print(
+        f"{'call':14} {'':34} {'ms':>11} {'unit, ms':>8} {'units':>8} {'target':>7} "
+        f"{'at hand':>8} {'waits':>6}",
+        flush=True,
+    )
 
 
 def count_waits(work: Callable[[], object]) -> int:
@@ -98,12 +106,10 @@ def count_waits(work: Callable[[], object]) -> int:
     return sum("synchroniz" in str(warning.message) for warning in seen)
 
 
-def time_adaptively(work: Callable[[], object], device: torch.device) -> float:
-    """The best of five runs after a first one, or of two where one takes long."""
-    first = time_call(work, device)
-    if first > FEW_RUNS_FROM:
-        return min(first, time_call(work, device))
-    return time_best(work, device)
+def time_adaptively(work: Callable[[], object], logits: torch.Tensor) -> Paired:
+    """Fewer runs of what takes long."""
+    first = time_call(work, logits.device)
+    return time_beside_unit(work, logits, 2 if first > FEW_RUNS_FROM else RUNS)
 
 
 def measure_setting(
@@ -125,11 +131,9 @@ def measure_setting(
     }
     for call, target in zip(CALLS, targets, strict=True):
         if call in calls:
-            unit = time_unit(predictions.logits)
-            seconds = time_adaptively(works[call], device)
+            paired = time_adaptively(works[call], predictions.logits)
             waits = count_waits(works[call]) if device.type == "cuda" else None
-            unit = min(unit, time_unit(predictions.logits))
-            yield Cost(call, setting.title, seconds, unit, target, waits)
+            yield Cost(call, setting.title, paired, target, waits)
 
 
 def select_settings(methods: list[str] | None) -> list[Setting]:
@@ -159,9 +163,8 @@ def print_calibrators(n: int, c: int, device: torch.device, methods: list[str] |
     if methods is None and device.type == "cpu":
         for name, (fit, apply) in peers.build_scalers(predictions.logits, labels).items():
             for call, work in (("fit", fit), ("probabilities", apply)):
-                unit = time_unit(predictions.logits)
-                seconds = time_adaptively(work, device)
-                print(Cost(call, name, seconds, unit).format(), flush=True)
+                paired = time_adaptively(work, predictions.logits)
+                print(Cost(call, name, paired).format(), flush=True)
 
 
 def print_large(n: int, c: int, device: torch.device) -> None:
@@ -196,7 +199,7 @@ def print_growth(device: torch.device, most: int, method: str = "temperature_sca
         for n in sizes:
             cells = [grid.get((call, n, c)) for c in classes]
             texts = [
-                f"{1e3 * cost.seconds:.1f} ({cost.seconds / cost.unit:.1f})" if cost else ""
+                f"{1e3 * cost.paired.seconds:.1f} ({cost.units:.1f})" if cost else ""
                 for cost in cells
             ]
             print(f"{n:>12,}" + "".join(f"{text:>20}" for text in texts), flush=True)

@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Callable
+from statistics import median
+from typing import NamedTuple
 
 import torch
 
@@ -23,6 +25,37 @@ def time_best(
 ) -> float:
     """The least of some runs, which other work on the machine disturbs least."""
     return min(time_call(work, device) for _ in range(runs))
+
+
+class Paired(NamedTuple):
+    """Medians of some runs of a call, and of the units that were timed before and after each."""
+
+    seconds: float
+    unit: float
+    unit_at_hand: float  # the unit where its result is written to memory that is there already
+
+
+def time_beside_unit(work: Callable[[], object], logits: torch.Tensor, runs: int) -> Paired:
+    """Alternates a call with its unit, because a shared machine is fast or slow for seconds."""
+    single, device = logits.float(), logits.device
+    room = torch.empty_like(single)
+
+    def unit() -> object:
+        return single.softmax(-1).max(-1)
+
+    def unit_at_hand() -> object:
+        return torch.softmax(single, -1, out=room).max(-1)
+
+    seconds, units, at_hand = [], [], []
+    for each in (unit, unit_at_hand, work):  # the first of each may load or compile a kernel
+        each()
+    for _ in range(runs):
+        units.append(time_call(unit, device))
+        at_hand.append(time_call(unit_at_hand, device))
+        seconds.append(time_call(work, device))
+        at_hand.append(time_call(unit_at_hand, device))
+        units.append(time_call(unit, device))
+    return Paired(median(seconds), median(units), median(at_hand))
 
 
 def time_unit(logits: torch.Tensor) -> float:

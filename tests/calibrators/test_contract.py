@@ -9,6 +9,8 @@ from safetensors import safe_open
 
 import rightly
 from rightly import CALIBRATORS, NotFittedError, Predictions
+from rightly.calibrators.families import VectorCalibrator
+from rightly.calibrators.solvers import execution
 from tests.conftest import make, make_for
 
 FITTED: dict[str, rightly.Calibrator] = {}
@@ -272,6 +274,21 @@ class TestEveryCalibrator:
             fitted.confidence(predictions), fitted.confidence(again), atol=1e-5, rtol=0
         )
 
+    def test_chunks_and_the_layout_of_memory_change_nothing(self, fitted, other, monkeypatch):
+        predictions = other[0]
+        whole = [ask(predictions) for ask in (fitted.confidence, fitted.probabilities)]
+        monkeypatch.setattr(execution, "CHUNK", 7 * predictions.class_count)
+        by_columns = Predictions(
+            predictions.logits.T.contiguous().T,
+            predictions.view_logits,
+            predictions.features,
+            predictions.view_names,
+        )
+        for each in (predictions, by_columns):
+            parts = [ask(each) for ask in (fitted.confidence, fitted.probabilities)]
+            for part, expected in zip(parts, whole, strict=True):
+                torch.testing.assert_close(part, expected, atol=1e-6, rtol=0)
+
     def test_bad_labels_and_bad_predictions_are_refused(self, fresh, sample):
         predictions, labels = sample
         with pytest.raises(TypeError, match="labels must be integers"):
@@ -317,6 +334,39 @@ def _in(data, own, others):
 def _without_class(data, missing):
     predictions, labels = data
     return predictions[labels != missing], labels[labels != missing]
+
+
+@pytest.mark.parametrize(
+    ("name", "tolerance"),
+    [
+        ("temperature_scaling", 1e-6),
+        ("ensemble_temperature_scaling", 1e-6),
+        ("correctness_logistic", 1e-6),
+        ("spline", 5e-5),  # two scores that rounding swaps move each other's rank by 1 / n
+    ],
+)
+def test_single_precision_is_enough_for_many_classes(name, tolerance, monkeypatch):
+    """Where exponentials are those of torch's softmax, in chunks that memory is used again for."""
+    monkeypatch.setattr(execution, "CHUNK", 90 * 200)
+    predictions, labels = _scaled(make(n=2000, c=200), 1.5)
+    fitted = rightly.calibrator(name).fit(predictions, labels)
+    double, _ = _in((predictions, labels), torch.float64, torch.float64)
+    for ask in (fitted.confidence, fitted.probabilities):
+        torch.testing.assert_close(ask(predictions), ask(double), atol=tolerance, rtol=0)
+    again = rightly.calibrator(name).fit(double, labels).confidence(double)
+    torch.testing.assert_close(fitted.confidence(predictions), again, atol=tolerance, rtol=0)
+
+
+@pytest.mark.parametrize("name", CALIBRATORS)
+def test_vectors_that_are_written_in_place_are_those_of_a_graph(name):
+    fitted = rightly.calibrator(name)
+    if not isinstance(fitted, VectorCalibrator):
+        return
+    predictions, labels = make_for(name, n=400)
+    logits = fitted.fit(predictions, labels).select_views(predictions).logits
+    out = torch.empty_like(logits, dtype=torch.float64)
+    fitted.write_vectors(logits, out, execution.Scratch())
+    torch.testing.assert_close(out, fitted.compute_vectors(logits).double(), atol=1e-9, rtol=0)
 
 
 @pytest.mark.parametrize("name", ["temperature_scaling"])

@@ -3,20 +3,21 @@
 import numpy as np
 import torch
 
-from rightly.calibrators.solvers.execution import iterate_chunks
+from rightly.calibrators.solvers.temperature import top_probability
 from rightly.predictions import Predictions
-from rightly.tensor_shapes import Labels, Logits, PerSample
+from rightly.tensor_shapes import Labels, PerSample
 
 
-def own_confidence(logits: Logits) -> PerSample:
-    """The classifier's, without whole arrays in between."""
-    parts = [Predictions.unchecked(logits[rows]).confidence for rows in iterate_chunks(logits)]
-    return torch.cat(parts)
+def own_confidence(predictions: Predictions) -> PerSample:
+    """`predictions.confidence` without whole arrays in between."""
+    logits = predictions.logits
+    one = torch.ones(len(logits), dtype=torch.float64, device=logits.device)
+    return top_probability(logits, one, predictions.classes)
 
 
 def sorted_pairs(predictions: Predictions, labels: Labels) -> tuple[np.ndarray, np.ndarray]:
     """Confidence and correctness (0.0 or 1.0), by confidence and then by correctness."""
-    confidence = own_confidence(predictions.logits).double().cpu().numpy()
+    confidence = own_confidence(predictions).cpu().numpy()
     correct = (predictions.classes == labels).double().cpu().numpy()
     order = np.lexsort((correct, confidence))
     return confidence[order], correct[order]

@@ -5,9 +5,10 @@ from typing import final
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from rightly.calibrators.families import VectorCalibrator
-from rightly.calibrators.solvers.execution import exp_negligible, iterate_chunks
+from rightly.calibrators.solvers.execution import Scratch, exp_up_to_scale, iterate_chunks
 from rightly.calibrators.solvers.loss_temperature import fit_inverse_temperature
 from rightly.calibrators.solvers.temperature import top_probability
 from rightly.calibrators.stored_tensors import POSITIVE, Stored
@@ -22,16 +23,16 @@ class EnsembleTemperatureScaling(VectorCalibrator):
 
     stores = {"inverse": Stored(low=POSITIVE), "weights": Stored("3", 0, 1)}
 
-    inverse: torch.Tensor
-    weights: torch.Tensor
+    inverse: Tensor
+    weights: Tensor
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
         logits = predictions.logits
         inverse = fit_inverse_temperature(logits, labels, squared_error)
         n, c = logits.shape
-        sums = torch.zeros(5, dtype=torch.float64, device=logits.device)
+        sums, scratch = torch.zeros(5, dtype=torch.float64, device=logits.device), Scratch()
         for rows in iterate_chunks(logits):
-            e = _exponentials(logits[rows], inverse)
+            e = _exponentials(logits[rows], inverse, scratch)
             totals = [part.sum(-1).double() for part in e]
             true = labels[rows, None]
             for i, (a, b) in enumerate(((0, 0), (0, 1), (1, 1))):
@@ -48,26 +49,37 @@ class EnsembleTemperatureScaling(VectorCalibrator):
         )
 
     def compute_vectors(self, logits: Logits) -> Logits:
-        tempered, plain, uniform = self.weights
-        parts = [part.double() for part in _exponentials(logits, self.inverse)]
-        for part, weight in zip(parts, (tempered, plain), strict=True):
-            part *= weight / part.sum(-1, keepdim=True)
-        return (parts[0] + parts[1]).add_(uniform / logits.shape[1])
+        tempered, plain = _exponentials(logits, self.inverse, Scratch())
+        return self._mix(tempered.double(), plain.double())
 
-    def compute_entries(self, logits: Logits, classes: Labels) -> PerSample:
+    def write_vectors(self, logits: Logits, out: Logits, scratch: Scratch) -> None:
+        tempered, plain = _exponentials(logits, self.inverse, scratch)
+        self._mix(out.copy_(tempered), scratch.copy("plain", plain, torch.float64))
+
+    def _mix(self, tempered: Logits, plain: Logits) -> Logits:
+        """The weighted sum of rows divided by their sums, in the place of the first."""
+        for part, weight in zip((tempered, plain), self.weights[:2], strict=True):
+            part.mul_(weight / part.sum(-1, keepdim=True))
+        return tempered.add_(plain).add_(self.weights[2] / tempered.shape[1])
+
+    def compute_entries(self, logits: Logits, classes: Labels, scratch: Scratch) -> PerSample:
         tempered, plain, uniform = self.weights
         one = torch.ones(len(logits), dtype=torch.float64, device=logits.device)
         return (
-            tempered * top_probability(logits, self.inverse * one, classes)
-            + plain * top_probability(logits, one, classes)
+            tempered * top_probability(logits, self.inverse * one, classes, scratch)
+            + plain * top_probability(logits, one, classes, scratch)
             + uniform / logits.shape[1]
         )
 
 
-def _exponentials(logits: Logits, inverse: float | torch.Tensor) -> tuple[Logits, Logits]:
-    """exp(b gap) and exp(gap), gaps being those below the largest logit."""
-    gaps = logits - logits.amax(-1, keepdim=True)
-    return exp_negligible(gaps * inverse), exp_negligible(gaps)
+def _exponentials(
+    logits: Logits, inverse: float | Tensor, scratch: Scratch
+) -> tuple[Logits, Logits]:
+    """exp(b z) and exp(z), up to a factor of each row."""
+    gaps = torch.sub(logits, logits.amax(-1, keepdim=True), out=scratch.take("gaps", logits))
+    # The first is computed from the gaps, the second in their place.
+    tempered = exp_up_to_scale(torch.mul(gaps, inverse, out=scratch.take("e", logits)))
+    return tempered, exp_up_to_scale(gaps)
 
 
 def simplex_least_squares(gram: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -11,7 +11,11 @@ import torch
 from torch import Tensor
 
 from rightly.calibrators.solvers.execution import iterate_blocks, iterate_chunks
-from rightly.calibrators.solvers.log_odds import MAX_LOG_ODDS, compute_log_odds
+from rightly.calibrators.solvers.log_odds import (
+    MAX_LOG_ODDS,
+    compute_log_odds,
+    compute_top_log_odds,
+)
 from rightly.predictions import Predictions
 from rightly.predictions.masking import fill_masked
 from rightly.registry import Registry
@@ -180,7 +184,7 @@ def correctness_evidence_names(
 def view_log_odds(predictions: Predictions, temperature: float | Tensor = 1.0) -> ViewLogOdds:
     """Log-odds of the predicted class, the likeliest other and the likeliest of all."""
     classes, views = predictions.classes, predictions.view_logits
-    image = compute_log_odds(predictions.logits, classes, temperature)[:, 0]
+    image = compute_top_log_odds(predictions.logits, classes, temperature)
     if views is None:
         empty = image[:, None][:, :0]
         return ViewLogOdds(image, empty, empty, empty)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from rightly.calibrators.base import Calibrated, Calibrator
 from rightly.calibrators.solvers.confidence_inverse import inverse_temperature_for
-from rightly.calibrators.solvers.execution import allocate_like, iterate_chunks
+from rightly.calibrators.solvers.execution import Scratch, allocate_like, iterate_chunks
 from rightly.calibrators.solvers.temperature import (
     scaled_softmax,
     top_probability,
@@ -76,19 +76,24 @@ class VectorCalibrator(Calibrator):
     @abstractmethod
     def compute_vectors(self, logits: Logits) -> Logits: ...
 
-    def compute_entries(self, logits: Logits, classes: Labels) -> PerSample:
+    def compute_entries(self, logits: Logits, classes: Labels, scratch: Scratch) -> PerSample:
         """The entry of each row's vector for its class; override it where that is cheaper."""
         return self.compute_vectors(logits).gather(-1, classes[:, None]).squeeze(-1)
+
+    def write_vectors(self, logits: Logits, out: Logits, scratch: Scratch) -> None:
+        """Writes `compute_vectors` of a chunk to out; override it where memory can be reused."""
+        out.copy_(self.compute_vectors(logits))
 
     @final
     def compute_probabilities(self, predictions: Predictions) -> Logits:
         logits = predictions.logits
         if torch.compiler.is_exporting():
             return exclude_masked(self.compute_vectors(logits), logits)
-        vectors = allocate_like(logits)
+        vectors, scratch = allocate_like(logits), Scratch()
         for rows in iterate_chunks(logits):
-            part = self.compute_vectors(logits[rows])
-            vectors[rows] = exclude_masked(part, logits[rows]) if predictions.has_masked else part
+            self.write_vectors(logits[rows], vectors[rows], scratch)
+            if predictions.has_masked:
+                vectors[rows] = exclude_masked(vectors[rows], logits[rows])
         return vectors
 
     @final
@@ -107,9 +112,12 @@ class VectorCalibrator(Calibrator):
             probabilities = self.compute_probabilities(predictions)
             classes = self.classes_of(probabilities, predictions)
             return probabilities.gather(-1, classes[:, None]).squeeze(-1)
-        logits, classes = predictions.logits, predictions.classes
+        logits, classes, scratch = predictions.logits, predictions.classes, Scratch()
         return torch.cat(
-            [self.compute_entries(logits[rows], classes[rows]) for rows in iterate_chunks(logits)]
+            [
+                self.compute_entries(logits[rows], classes[rows], scratch)
+                for rows in iterate_chunks(logits)
+            ]
         )
 
     @final

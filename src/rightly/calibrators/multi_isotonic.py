@@ -14,7 +14,7 @@ from scipy.optimize import isotonic_regression
 from torch import Tensor
 
 from rightly.calibrators.families import VectorCalibrator
-from rightly.calibrators.solvers.execution import is_unsynchronised, iterate_chunks
+from rightly.calibrators.solvers.execution import Scratch, is_unsynchronised, iterate_chunks
 from rightly.calibrators.solvers.piecewise import LineTable, interpolate
 from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions import Predictions
@@ -42,23 +42,29 @@ class MultiIsotonic(VectorCalibrator):
 
     def compute_vectors(self, logits: Logits) -> Logits:
         p = logits.double().softmax(-1)
-        mapped, total = self._map(p)
-        return p.mul_(TILT).add_(mapped).mul_((total + TILT).reciprocal()[:, None])
+        mapped, total = self._map(p, Scratch())
+        return _tilt(p, mapped, total)
 
-    def compute_entries(self, logits: Logits, classes: Labels) -> PerSample:
-        p = logits.double().softmax(-1)
-        mapped, total = self._map(p)
+    def write_vectors(self, logits: Logits, out: Logits, scratch: Scratch) -> None:
+        torch.softmax(out.copy_(logits), -1, out=out)
+        mapped, total = self._map(out, scratch)
+        _tilt(out, mapped, total, out)
+
+    def compute_entries(self, logits: Logits, classes: Labels, scratch: Scratch) -> PerSample:
+        p = scratch.copy("p", logits, torch.float64)
+        torch.softmax(p, -1, out=p)
+        mapped, total = self._map(p, scratch)
         own, value = (every.gather(1, classes[:, None]).squeeze(-1) for every in (p, mapped))
         return (value + TILT * own) / (total + TILT)
 
-    def _map(self, p: Logits) -> tuple[Logits, PerSample]:
+    def _map(self, p: Logits, scratch: Scratch) -> tuple[Logits, PerSample]:
         """The mapped probabilities and their sums."""
         if is_unsynchronised(p) or p.numel() < MANY or len(self.xs) == 1:
             mapped = interpolate(p, self.xs, self.ys)
         else:
             if self._table is None or self._table.xs is not self.xs:
                 self._table = LineTable(self.xs, self.ys)
-            mapped = self._table(p)
+            mapped = self._table(p, scratch)
         total = mapped.sum(-1, dtype=torch.float64)
         # Under shift a whole row can map to 0, and between equal points of saturated probabilities
         # there is no line (NaN); it then keeps its own probabilities.
@@ -67,6 +73,12 @@ class MultiIsotonic(VectorCalibrator):
             mapped = torch.where(is_lost[:, None], p, mapped)
             total = torch.where(is_lost, 1.0, total)
         return mapped, total
+
+
+def _tilt(p: Logits, mapped: Logits, total: PerSample, out: Tensor | None = None) -> Logits:
+    """The mapped probabilities, a little steeper, in rows that sum to 1."""
+    tilted = torch.add(mapped, p, alpha=TILT, out=out)
+    return tilted.mul_((total + TILT).reciprocal()[:, None])
 
 
 def isotonic_map(logits: Logits, labels: Labels) -> tuple[np.ndarray, np.ndarray]:
@@ -155,4 +167,4 @@ def _largest_below(logits: Logits, bounds: Tensor) -> Tensor:
 
 
 def _log_probabilities(logits: Tensor) -> Tensor:
-    return logits - logits.logsumexp(-1, keepdim=True)
+    return logits.log_softmax(-1)

@@ -34,7 +34,7 @@ class Spline(Calibrator):
         self.knots = knots
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
-        scores = own_confidence(predictions.logits).cpu().numpy()
+        scores = own_confidence(predictions).cpu().numpy()
         correct = (predictions.classes == labels).cpu().numpy()
         order = np.argsort(scores, kind="stable")
         scores, correct = scores[order], correct[order]
@@ -51,7 +51,7 @@ class Spline(Calibrator):
         self.store(xs=torch.from_numpy(unique).to(device), ys=torch.from_numpy(mean).to(device))
 
     def compute_confidence(self, predictions: Predictions) -> PerSample:
-        return interpolate(own_confidence(predictions.logits), self.xs, self.ys)
+        return interpolate(own_confidence(predictions), self.xs, self.ys)
 
 
 def natural_spline(t: np.ndarray, values: np.ndarray, knots: int) -> CubicSpline:

@@ -3,13 +3,22 @@
 import subprocess
 import sys
 
+import torch
 from benchmarks.speed.costs import Cost
+from benchmarks.speed.timing import Paired, time_beside_unit
 
 
 def test_units_are_printed_beside_targets_and_missed_ones_are_marked():
-    kept, missed = (Cost("fit", "spline", seconds, 0.5, 3) for seconds in (1.0, 2.0))
-    assert kept.format().split() == ["fit", "spline", "1000.00", "2.00", "3"]
-    assert missed.format().split()[-3:] == ["4.00", "3", "MISSED"]
+    kept, missed = (Cost("fit", "spline", Paired(s, 0.5, 0.25), 3) for s in (1.0, 2.0))
+    assert kept.format().split() == ["fit", "spline", "1000.00", "500.00", "2.00", "3", "4.00"]
+    assert missed.format().split()[-4:] == ["4.00", "3", "8.00", "MISSED"]
+
+
+def test_a_call_is_timed_in_turn_with_its_unit():
+    calls = []
+    paired = time_beside_unit(lambda: calls.append(1), torch.rand(50, 4), 3)
+    assert len(calls) == 4  # the first is not timed
+    assert min(paired) > 0
 
 
 def test_one_command_prints_metrics_calibrators_and_growth():

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from rightly.calibrators.solvers.execution import Scratch
 from rightly.calibrators.solvers.margin_table import log_sum, log_sum_others, tabulate, top_two
 from rightly.calibrators.solvers.scaled_scores import CalibrationData
 
@@ -32,7 +33,7 @@ def test_the_table_reproduces_confidence_and_its_slope(c):
 def test_the_sum_over_others_leaves_out_the_largest_and_has_its_slope():
     z = draw(50, 6, 2, 0)
     b = torch.linspace(0.2, 3, 50).double().requires_grad_()
-    value, slope = log_sum_others(z, top_two(z), b.detach())
+    value, slope = log_sum_others(z, top_two(z), b.detach(), Scratch())
     others = z.scatter(1, z.argmax(-1, keepdim=True), -1e9)
     second = z.topk(2).values[:, 1]
     expected = (b[:, None] * (others - second[:, None])).logsumexp(-1)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from rightly.calibrators.solvers.execution import Scratch
 from rightly.calibrators.solvers.piecewise import LineTable, count_below, interpolate
 
 
@@ -40,7 +41,7 @@ def test_a_table_of_lines_gives_the_interpolated_values(k):
     x = torch.rand(100_000, generator=generator).double().pow(8)
     x = torch.cat([x, xs, xs.float().double(), torch.tensor([0.0, 1.0, 1 + 2e-16])]).double()
     expected = interpolate(x, xs, ys)
-    found = LineTable(xs, ys)(x[:, None])
+    found = LineTable(xs, ys)(x[:, None], Scratch())
     assert found.dtype == torch.float32 and found.shape == (len(x), 1)
     miss = (found[:, 0].double() - expected).abs()
     assert bool((miss <= 5e-7 * expected + 2e-10).all())

@@ -100,6 +100,33 @@ def test_a_class_is_put_back_where_rows_share_their_memory():
     assert shared[0].tolist() == [0.5, 0.5]
 
 
+def test_probabilities_that_keep_their_class_are_left_as_they_are():
+    rows = draw(200, 30, 3, 1).softmax(-1)
+    kept = keep_class(rows.clone(), rows.argmax(-1))
+    assert torch.equal(kept, rows)
+
+
+def test_a_class_is_put_back_in_any_chunk(monkeypatch):
+    monkeypatch.setattr(execution, "CHUNK", 4 * 30)
+    rows = draw(50, 30, 3, 2).softmax(-1)
+    classes = rows.argmax(-1)
+    classes[[3, 17, 49]] = rows.argmin(-1)[[3, 17, 49]]
+    kept = keep_class(rows.clone(), classes)
+    assert torch.equal(kept.float().argmax(-1), classes)
+    unchanged = torch.ones(50, dtype=torch.bool)
+    unchanged[[3, 17, 49]] = False
+    assert torch.equal(kept[unchanged], rows[unchanged])
+
+
+@pytest.mark.parametrize("c", [10, 300])
+def test_moments_leave_out_masked_classes(c):
+    logits = draw(50, c, 3, 3).float()
+    masked = torch.cat([logits, torch.full((50, 2), MASKED)], 1)
+    alone, found = compute_moments(logits, 0.7), compute_moments(masked, 0.7)
+    torch.testing.assert_close(found.mean, alone.mean, rtol=1e-5, atol=0)
+    torch.testing.assert_close(found.variance, alone.variance, rtol=1e-4, atol=0)
+
+
 def test_moments_agree_with_autograd():
     logits = draw(200, 7, 2, 0)
     found = compute_moments(logits, 0.7)

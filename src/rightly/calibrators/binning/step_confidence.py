@@ -42,7 +42,7 @@ class StepConfidence(Calibrator):
 
     @final
     def compute_confidence(self, predictions: Predictions) -> PerSample:
-        place = count_below(self.ends, own_confidence(predictions.logits))
+        place = count_below(self.ends, own_confidence(predictions))
         return self.values[place.clamp_max(len(self.values) - 1)]
 
 

@@ -62,7 +62,7 @@ class VennAbers(Calibrator):
         self.store(**{name: each.double().to(device) for name, each in tensors.items()})
 
     def compute_confidence(self, predictions: Predictions) -> PerSample:
-        score = own_confidence(predictions.logits).double()
+        score = own_confidence(predictions)
         place = count_below(self.xs, score)
         own = place.clamp_max(len(self.xs) - 1)
         is_equal = (place < len(self.xs)) & (self.xs[own] == score)

@@ -12,21 +12,20 @@ import torch
 from torch import Tensor
 
 from rightly.calibrators.solvers.execution import (
-    allocate_chunk,
+    Scratch,
+    exp_up_to_scale,
     is_unsynchronised,
     iterate_chunks,
-    take_scratch,
 )
 from rightly.calibrators.solvers.fused import kernels_for
 from rightly.predictions.masking import MASKED, has_masked
 from rightly.tensor_shapes import Labels, Logits, PerSample
 
 # A step that is this small, relatively, leaves an error of about its cube.
-CLOSE = {torch.float32: 3e-3, torch.float64: 1e-4}
+CLOSE = {torch.float32: 6e-3, torch.float64: 1e-4}
 FIXED_STEPS = 9  # in a graph or on a GPU, where looking whether to stop costs more than a step
 MAX_STEPS = 60
 FEWER = 0.75  # share of the rows that are not done, below which the others are dropped
-LEAST_EXPONENT = -80.0  # smaller ones count as nothing; float32 holds exp of it in all its digits
 FLAT = 1e-6  # a margin this small over uniform is all but uniform
 MAX_CONFIDENCE = 1 - 1e-13
 TINY = 1e-300
@@ -47,22 +46,21 @@ class _Gaps:
     logits: Logits
     top: Tensor  # (n, 1)
     has_masked: bool
-    scratch: tuple[Tensor | None, Tensor | None]
+    scratch: Scratch
 
     @staticmethod
     def of(logits: Logits, top: Tensor) -> "_Gaps":
-        scratch = allocate_chunk(logits), allocate_chunk(logits)
-        return _Gaps(logits, top, has_masked(logits), scratch)
+        return _Gaps(logits, top, has_masked(logits), Scratch())
 
     def at_zero(self) -> Shape:
         parts = []
         for rows in iterate_chunks(self.logits):
-            gaps, _, masked = self._compute(self.logits[rows], self.top[rows])
+            gaps, room, masked = self._compute(rows, self.top[rows])
             count = torch.full_like(gaps[:, 0], gaps.shape[1] - 1, dtype=torch.float64)
             if masked is not None:
                 count = count - masked.sum(-1)
-            first, second = gaps.sum(-1).double(), torch.linalg.vecdot(gaps, gaps).double()
-            parts.append((count, -first, second))
+            first, second = gaps.sum(-1), torch.square(gaps, out=room).sum(-1)
+            parts.append((count, -first.double(), second.double()))
         count, total, second = (torch.cat(column) for column in zip(*parts, strict=True))
         count = count.clamp_min(1)
         slope = total / count
@@ -75,26 +73,32 @@ class _Gaps:
         for rows in iterate_chunks(self.logits if index is None else self.logits[: len(index)]):
             chosen = rows if index is None else index[rows]
             top = self.top[chosen]
-            gaps, scratch, masked = self._compute(self.logits[chosen], top)
-            e = torch.mul(gaps, scale[rows], out=scratch).clamp_min_(LEAST_EXPONENT).exp_()
+            gaps, room, masked = self._compute(chosen, top)
+            e = exp_up_to_scale(torch.mul(gaps, scale[rows], out=room))
+            own = e.gather(1, top).squeeze(1)
             e = e.scatter_(1, top, 0)
             if masked is not None:
                 e = e.masked_fill_(masked, 0)
             total = e.sum(-1)
             first = e.mul_(gaps).sum(-1)
-            parts.append((total, first, e.mul_(gaps).sum(-1)))
+            parts.append((own, total, first, e.mul_(gaps).sum(-1)))
         columns = (torch.cat(column).double() for column in zip(*parts, strict=True))
-        total, first, second = columns
+        own, total, first, second = columns
         total = total.clamp_min(TINY)
         first = first / total
-        return Shape(-total.log(), -first, (second / total - first.square()).clamp_min(0))
+        value = own.log() - total.log()
+        return Shape(value, -first, (second / total - first.square()).clamp_min(0))
 
-    def _compute(self, z: Logits, top: Tensor) -> tuple[Logits, Tensor | None, Tensor | None]:
-        """The gaps of a chunk, 0 for masked classes; room for as many numbers; what is masked."""
-        own, other = (take_scratch(each, z) for each in self.scratch)
-        gaps = torch.sub(z, z.gather(-1, top), out=own)
+    def _compute(
+        self, rows: slice | Tensor, top: Tensor
+    ) -> tuple[Logits, Tensor | None, Tensor | None]:
+        """The gaps of some rows, 0 for masked classes; room for as many numbers; what is masked."""
+        part = self.logits[rows] if isinstance(rows, slice) else self.logits[: len(rows)]
+        own, room = (self.scratch.take(name, part) for name in ("gaps", "room"))
+        z = part if isinstance(rows, slice) else torch.index_select(self.logits, 0, rows, out=own)
         masked = z <= MASKED if self.has_masked else None
-        return (gaps if masked is None else gaps.masked_fill(masked, 0)), other, masked
+        gaps = torch.sub(z, z.gather(-1, top), out=own)
+        return (gaps if masked is None else gaps.masked_fill(masked, 0)), room, masked
 
 
 class _Goal(NamedTuple):

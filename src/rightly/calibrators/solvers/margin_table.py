@@ -13,7 +13,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from rightly.calibrators.solvers.execution import NEGLIGIBLE, exp_negligible, iterate_chunks
+from rightly.calibrators.solvers.execution import (
+    NEGLIGIBLE,
+    Scratch,
+    exp_negligible,
+    exp_up_to_scale,
+    iterate_chunks,
+)
 from rightly.tensor_shapes import Labels, Logits, PerSample
 
 NODES_PER_OCTAVE = 2  # keeps the table's mean error in confidence below 1e-5
@@ -33,20 +39,24 @@ class TopTwo:
 
 
 def top_two(logits: Logits) -> TopTwo:
-    parts = []
+    parts, scratch = [], Scratch()
     for rows in iterate_chunks(logits):
         z = logits[rows]
         top, where = z.max(-1)
-        parts.append((top, z.scatter(1, where[:, None], -torch.inf).amax(-1), where))
+        others = scratch.copy("others", z).scatter_(1, where[:, None], -torch.inf)
+        parts.append((top, others.amax(-1), where))
     return TopTwo(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
 
-def log_sum_others(z: Tensor, leading: TopTwo, inverse: Tensor) -> tuple[Tensor, Tensor]:
+def log_sum_others(
+    z: Tensor, leading: TopTwo, inverse: Tensor, scratch: Scratch
+) -> tuple[Tensor, Tensor]:
     """L(b) and its derivative for one chunk, with one b a row."""
-    gaps = z - leading.second[:, None]
-    e = exp_negligible(gaps * inverse[:, None]).scatter_(1, leading.where[:, None], 0)
-    total = e.sum(-1)
-    return total.log(), e.mul_(gaps).sum(-1) / total
+    gaps = torch.sub(z, leading.second[:, None], out=scratch.take("gaps", z))
+    exponents = torch.mul(gaps, inverse[:, None], out=scratch.take("e", z))
+    e = exp_up_to_scale(exponents.scatter_(1, leading.where[:, None], -torch.inf))
+    total, largest = e.sum(-1), e.amax(-1)  # of the second class, whose exponent is 0
+    return (total / largest).log(), e.mul_(gaps).sum(-1) / total
 
 
 def log_sum(margin: Tensor) -> Tensor:

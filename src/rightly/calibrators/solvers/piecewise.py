@@ -4,6 +4,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rightly.calibrators.solvers.execution import Scratch
+
 SHIFT = 13  # bits of float32 that do not count: ten of the mantissa's name a bucket
 MAX_STEEPNESS = 4.0  # relative change of y by that of x up to which float32 keeps its digits
 NEGLIGIBLE_RISE = 1e-3  # a change of y by less, in twice x, has an error of 1e-10
@@ -44,7 +46,8 @@ class LineTable:
 
     def __init__(self, xs: Tensor, ys: Tensor) -> None:
         self.xs, self.ys = xs, ys
-        edges = torch.arange(_bucket(torch.ones(1)).item() + 3, dtype=torch.int32) << SHIFT
+        last = int(torch.ones(1).view(torch.int32)) >> SHIFT
+        edges = torch.arange(last + 3, dtype=torch.int32) << SHIFT
         places = edges.view(torch.float32).double()
         left, right = places[:-1], places[1:]
         line = torch.searchsorted(xs, left)
@@ -60,16 +63,16 @@ class LineTable:
         lines[is_bent | is_steep] = torch.nan
         self.lines = lines.view(torch.float64).squeeze(-1)  # both by one look into the table
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """The map's values in float32."""
-        single = x.float().flatten()
-        lines = self.lines.index_select(0, _bucket(single)).view(torch.float32).view(-1, 2)
-        values = torch.addcmul(lines[:, 0], lines[:, 1], single)
+    def __call__(self, x: Tensor, scratch: Scratch) -> Tensor:
+        """The map's values in float32, in memory that the next call writes to again."""
+        flat = x.reshape(-1)
+        single = scratch.copy("single", flat, torch.float32)
+        bucket = scratch.copy("bucket", single.view(torch.int32)).bitwise_right_shift_(SHIFT)
+        room = scratch.take("lines", flat, torch.float64)
+        lines = torch.index_select(self.lines, 0, bucket, out=room)
+        lines = lines.view(torch.float32).view(-1, 2)
+        values = torch.addcmul(lines[:, 0], lines[:, 1], single, out=single)
         # NumPy finds the few in a quarter of torch's time.
         chosen = torch.from_numpy(np.flatnonzero(np.isnan(values.numpy())))
-        values[chosen] = interpolate(x.flatten()[chosen], self.xs, self.ys).float()
+        values[chosen] = interpolate(flat[chosen], self.xs, self.ys).float()
         return values.view_as(x)
-
-
-def _bucket(single: Tensor) -> Tensor:
-    return single.view(torch.int32) >> SHIFT

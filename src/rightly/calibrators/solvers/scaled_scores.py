@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rightly.calibrators.solvers.execution import iterate_chunks
+from rightly.calibrators.solvers.execution import Scratch, iterate_chunks
 from rightly.calibrators.solvers.margin_table import (
     Table,
     TopTwo,
@@ -51,10 +51,10 @@ class _LogSumOthers(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, inverse: Tensor, logits: Tensor, leading: TopTwo) -> Tensor:
-        values, slopes = [], []
+        values, slopes, scratch = [], [], Scratch()
         for rows in iterate_chunks(logits):
             b = inverse[rows].to(logits.dtype)
-            value, slope = log_sum_others(logits[rows], leading.take(rows), b)
+            value, slope = log_sum_others(logits[rows], leading.take(rows), b, scratch)
             values.append(value.double())
             slopes.append(slope.double())
         ctx.save_for_backward(torch.cat(slopes))

@@ -10,13 +10,12 @@ import torch
 from torch import Tensor
 
 from rightly.calibrators.solvers.execution import (
-    allocate_chunk,
+    Scratch,
     allocate_like,
-    exp_negligible,
+    exp_up_to_scale,
     is_unsynchronised,
     iterate_chunks,
     scale_gaps,
-    take_scratch,
 )
 from rightly.calibrators.solvers.fused import kernels_for
 from rightly.predictions.masking import fill_masked
@@ -27,10 +26,14 @@ SUBSAMPLE = 4096  # samples that place the first guess within a percent or two
 SMALL_MOVE = 3e-5  # relative: the error left after such a step of Newton's method is 1e-9
 ROUGH_MOVE = 1e-2  # the same for a first guess, which a subsample does not place any better
 ONE_STEP = 2.0**-22  # of float32, and a little: what raises a number to the next larger one
-NEGLIGIBLE_GAP = 1e3  # times T: what lies below adds nothing, but the square of a masked gap would
 
 
-def top_probability(logits: Logits, inverse: PerSample, classes: Labels | None = None) -> PerSample:
+def top_probability(
+    logits: Logits,
+    inverse: PerSample,
+    classes: Labels | None = None,
+    scratch: Scratch | None = None,
+) -> PerSample:
     """Confidence after scaling each row's logits by its inverse temperature.
 
     Classes, where known, are those of the largest logits. The sum over the others keeps its
@@ -43,14 +46,14 @@ def top_probability(logits: Logits, inverse: PerSample, classes: Labels | None =
         top = logits.argmax(-1) if classes is None else classes
         confidence: PerSample = kernels.top_probability(logits, top, inverse)
         return confidence
-    parts = []
+    parts, scratch = [], scratch or Scratch()
     for rows in iterate_chunks(logits):
         z = logits[rows]
-        top = z.argmax(-1) if classes is None else classes[rows]
-        gaps = scale_gaps(z, z.gather(1, top[:, None]), inverse[rows, None].to(z.dtype))
-        e = gaps.exp_()
-        largest = e.gather(1, top[:, None]).squeeze(1).double()
-        others = e.scatter_(1, top[:, None], 0).sum(-1)
+        top = (z.argmax(-1) if classes is None else classes[rows])[:, None]
+        b = inverse[rows, None].to(z.dtype)
+        e = exp_up_to_scale(scale_gaps(z, z.gather(1, top), b, scratch.take("gaps", z)))
+        largest = e.gather(1, top).squeeze(1).double()
+        others = e.scatter_(1, top, 0).sum(-1)
         parts.append((1 + others.double() / largest).reciprocal())
     return torch.cat(parts)
 
@@ -60,11 +63,12 @@ def scaled_softmax(logits: Logits, inverse: PerSample) -> Logits:
     if torch.compiler.is_exporting() or logits.requires_grad:
         gaps = (logits - logits.amax(-1, keepdim=True)).double()
         return (gaps * inverse[:, None]).softmax(-1)
-    probabilities, scratch = allocate_like(logits), allocate_chunk(logits)
+    probabilities, scratch = allocate_like(logits), Scratch()
     for rows in iterate_chunks(logits):
         z = logits[rows]
-        gaps = torch.sub(z, z.amax(-1, keepdim=True), out=take_scratch(scratch, z))
-        e = probabilities[rows].copy_(gaps.mul_(inverse[rows, None].to(z.dtype)).exp_())
+        b, largest = inverse[rows, None].to(z.dtype), z.amax(-1, keepdim=True)
+        gaps = scale_gaps(z, largest, b, scratch.take("gaps", z))
+        e = probabilities[rows].copy_(exp_up_to_scale(gaps))
         e.mul_(e.sum(-1, keepdim=True).reciprocal_())
     return probabilities
 
@@ -77,26 +81,26 @@ def keep_class(probabilities: Logits, classes: Labels) -> Logits:
     if torch.compiler.is_exporting():
         lost = probabilities.float().argmax(-1) != classes
         return torch.where(lost[:, None], _raise_class(probabilities, classes), probabilities)
-    lost = torch.cat(
-        [_find_lost(probabilities[rows], classes[rows]) for rows in iterate_chunks(probabilities)]
-    )
-    if not lost.any():
-        return probabilities
     kept = probabilities.contiguous()  # a copy where rows share their memory
-    kept[lost] = _raise_class(probabilities[lost], classes[lost])
+    parts = [_find_rivalled(kept[rows], classes[rows]) for rows in iterate_chunks(kept)]
+    rivalled = torch.cat(parts).nonzero().squeeze(-1)
+    lost = rivalled[kept[rivalled].float().argmax(-1) != classes[rivalled]]
+    if len(lost):
+        kept[lost] = _raise_class(kept[lost], classes[lost])
     return kept
 
 
-def _find_lost(probabilities: Logits, classes: Labels) -> PerSampleBool:
-    """Rows in which another class comes first, in float32."""
-    single = probabilities.float()
-    if not is_unsynchronised(single):
-        own = single.gather(1, classes[:, None])
-        lost = single.scatter_(1, classes[:, None], -1).amax(-1) >= own.squeeze(-1)
-        if not lost.any():  # the usual case, at a quarter of the cost of argmax
-            return lost
-        single.scatter_(1, classes[:, None], own)
-    return single.argmax(-1) != classes
+def _find_rivalled(probabilities: Logits, classes: Labels) -> PerSampleBool:
+    """Rows in which another class comes first or so close that float32 may not tell.
+
+    The class is taken out and put back, because a search for the largest other one takes a
+    quarter of the time of argmax.
+    """
+    chosen = classes[:, None]
+    own = probabilities.gather(1, chosen)
+    others = probabilities.scatter_(1, chosen, -1).amax(-1)
+    probabilities.scatter_(1, chosen, own)
+    return others >= own.squeeze(-1) * (1 - ONE_STEP)
 
 
 def _raise_class(probabilities: Logits, classes: Labels) -> Logits:
@@ -115,16 +119,16 @@ class Moments:
 
 def compute_moments(logits: Logits, inverse: float) -> Moments:
     """The moments of every row at one inverse temperature, without keeping an (n, c) array."""
-    parts = []
+    parts, scratch = [], Scratch()
     for rows in iterate_chunks(logits):
         z = logits[rows]
         b = torch.full((), inverse, dtype=z.dtype, device=z.device)
-        gaps = scale_gaps(z, z.amax(-1, keepdim=True), b).clamp_min_(-NEGLIGIBLE_GAP)
-        # Subnormal numbers slow down a processor, not a GPU.
-        e = gaps.exp() if is_unsynchronised(z) else exp_negligible(gaps.clone())
+        gaps = torch.sub(z, z.amax(-1, keepdim=True), out=scratch.take("gaps", z))
+        e = exp_up_to_scale(torch.mul(gaps, b, out=scratch.take("e", z)))
         total = e.sum(-1).double()
-        first = e.mul_(gaps).sum(-1).double() / (inverse * total)
-        second = e.mul_(gaps).sum(-1).double() / (inverse**2 * total)
+        # The exponential first: it is 0 where the square of a masked class's gap is huge.
+        first = e.mul_(gaps).sum(-1).double() / total
+        second = e.mul_(gaps).sum(-1).double() / total
         parts.append((first, (second - first.square()).clamp_min(0)))
     return Moments(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
