@@ -11,7 +11,7 @@ from rightly.tensor_shapes import Labels, PerSample
 def own_confidence(predictions: Predictions) -> PerSample:
     """`predictions.confidence` without whole arrays in between."""
     logits = predictions.logits
-    one = torch.ones(len(logits), dtype=torch.float64, device=logits.device)
+    one = torch.ones(logits.shape[0], dtype=torch.float64, device=logits.device)
     return top_probability(logits, one, predictions.classes)
 
 

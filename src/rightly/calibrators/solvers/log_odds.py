@@ -19,7 +19,7 @@ MAX_LOG_ODDS = 12.0  # one error in 160,000: no calibration set can tell more
 def compute_top_log_odds(logits: Logits, classes: Labels, temperature: float | Tensor) -> PerSample:
     """Log-odds of these classes, which are those of the largest logits."""
     inverse = torch.as_tensor(temperature, dtype=torch.float64, device=logits.device).reciprocal()
-    confidence = top_probability(logits, inverse.expand(len(logits)), classes)
+    confidence = top_probability(logits, inverse.expand(logits.shape[0]), classes)
     return torch.logit(confidence).clamp(-MAX_LOG_ODDS, MAX_LOG_ODDS)
 
 
