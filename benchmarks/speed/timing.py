@@ -27,6 +27,11 @@ def time_best(
     return min(time_call(work, device) for _ in range(runs))
 
 
+def run_unit(single: torch.Tensor) -> object:
+    """What all speeds are given in: one pass over float32 logits."""
+    return single.softmax(-1).max(-1)
+
+
 class Paired(NamedTuple):
     """Medians of some runs of a call, and of the units that were timed before and after each."""
 
@@ -38,13 +43,13 @@ class Paired(NamedTuple):
 def time_beside_unit(work: Callable[[], object], logits: torch.Tensor, runs: int) -> Paired:
     """Alternates a call with its unit, because a shared machine is fast or slow for seconds."""
     single, device = logits.float(), logits.device
-    room = torch.empty_like(single)
+    buffer = torch.empty_like(single)
 
     def unit() -> object:
-        return single.softmax(-1).max(-1)
+        return run_unit(single)
 
     def unit_at_hand() -> object:
-        return torch.softmax(single, -1, out=room).max(-1)
+        return torch.softmax(single, -1, out=buffer).max(-1)
 
     seconds, units, at_hand = [], [], []
     for each in (unit, unit_at_hand, work):  # the first of each may load or compile a kernel
@@ -61,5 +66,5 @@ def time_beside_unit(work: Callable[[], object], logits: torch.Tensor, runs: int
 def time_unit(logits: torch.Tensor) -> float:
     """Seconds of one softmax-and-max pass over the logits as float32."""
     single = logits.float()
-    single.softmax(-1).max(-1)  # the first may load a kernel
-    return time_best(lambda: single.softmax(-1).max(-1), single.device, 7)
+    run_unit(single)  # the first may load a kernel
+    return time_best(lambda: run_unit(single), single.device, 7)

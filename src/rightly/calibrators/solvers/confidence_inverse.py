@@ -55,11 +55,11 @@ class _Gaps:
     def at_zero(self) -> Shape:
         parts = []
         for rows in iterate_chunks(self.logits):
-            gaps, room, masked = self._compute(rows, self.top[rows])
+            gaps, buffer, masked = self._compute(rows, self.top[rows])
             count = torch.full_like(gaps[:, 0], gaps.shape[1] - 1, dtype=torch.float64)
             if masked is not None:
                 count = count - masked.sum(-1)
-            first, second = gaps.sum(-1), torch.square(gaps, out=room).sum(-1)
+            first, second = gaps.sum(-1), torch.square(gaps, out=buffer).sum(-1)
             parts.append((count, -first.double(), second.double()))
         count, total, second = (torch.cat(column) for column in zip(*parts, strict=True))
         count = count.clamp_min(1)
@@ -73,8 +73,8 @@ class _Gaps:
         for rows in iterate_chunks(self.logits if index is None else self.logits[: len(index)]):
             chosen = rows if index is None else index[rows]
             top = self.top[chosen]
-            gaps, room, masked = self._compute(chosen, top)
-            e = exp_up_to_scale(torch.mul(gaps, scale[rows], out=room))
+            gaps, buffer, masked = self._compute(chosen, top)
+            e = exp_up_to_scale(torch.mul(gaps, scale[rows], out=buffer))
             own = e.gather(1, top).squeeze(1)
             e = e.scatter_(1, top, 0)
             if masked is not None:
@@ -92,13 +92,13 @@ class _Gaps:
     def _compute(
         self, rows: slice | Tensor, top: Tensor
     ) -> tuple[Logits, Tensor | None, Tensor | None]:
-        """The gaps of some rows, 0 for masked classes; room for as many numbers; what is masked."""
+        """The gaps of some rows, 0 for masked classes; a buffer like them; what is masked."""
         part = self.logits[rows] if isinstance(rows, slice) else self.logits[: len(rows)]
-        own, room = (self.scratch.take(name, part) for name in ("gaps", "room"))
+        own, buffer = (self.scratch.take(name, part) for name in ("gaps", "e"))
         z = part if isinstance(rows, slice) else torch.index_select(self.logits, 0, rows, out=own)
         masked = z <= MASKED if self.has_masked else None
         gaps = torch.sub(z, z.gather(-1, top), out=own)
-        return (gaps if masked is None else gaps.masked_fill(masked, 0)), room, masked
+        return (gaps if masked is None else gaps.masked_fill(masked, 0)), buffer, masked
 
 
 class _Goal(NamedTuple):

@@ -1,6 +1,5 @@
 """How solvers run: on slices that fit the device, on one thread where results must repeat."""
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -15,7 +14,6 @@ from rightly.tensor_shapes import Features, Logits
 CHUNK = 2**20  # entries worked on at a time: a few such arrays fit a processor's cache
 GPU_CHUNK = 2**27  # fills a GPU; half a gigabyte, of which a few copies are held
 BLOCK = 1024  # samples that are compared with all others at a time
-NEGLIGIBLE = 1e-18  # beside a sum of at least 1; anything smaller would turn into slow subnormals
 LEAST_EXPONENT = -80.0  # smaller ones count as nothing; float32 holds exp of it in all its digits
 MANY_CLASSES = 64  # from here on softmax takes less time than exp; below 16, ten times more
 
@@ -51,13 +49,10 @@ class Scratch:
         self._arrays: dict[str, Tensor] = {}
 
     def take(self, name: str, chunk: Tensor, dtype: torch.dtype | None = None) -> Tensor | None:
-        """An array like the chunk to be written to; None where nothing can be written in place.
-
-        Chunks do not grow from one to the next.
-        """
+        """An array like the chunk to be written to; None where nothing can be written in place."""
         if torch.compiler.is_exporting() or chunk.requires_grad:
             return None
-        if name not in self._arrays:
+        if name not in self._arrays or len(self._arrays[name]) < len(chunk):
             self._arrays[name] = torch.empty(
                 chunk.shape, dtype=dtype or chunk.dtype, device=chunk.device
             )
@@ -65,8 +60,8 @@ class Scratch:
 
     def copy(self, name: str, chunk: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """The chunk as this type, in memory that may be written to."""
-        room = self.take(name, chunk, dtype)
-        return chunk.to(dtype or chunk.dtype, copy=True) if room is None else room.copy_(chunk)
+        buffer = self.take(name, chunk, dtype)
+        return chunk.to(dtype or chunk.dtype, copy=True) if buffer is None else buffer.copy_(chunk)
 
 
 def iterate_blocks(points: Features) -> Iterator[slice]:
@@ -123,11 +118,6 @@ def record_launches(
         return answer
 
     return replay
-
-
-def exp_negligible(exponents: Tensor) -> Tensor:
-    """exp in place, with what cannot matter beside a sum of at least 1 cut off."""
-    return exponents.clamp_min_(math.log(NEGLIGIBLE)).exp_()
 
 
 def exp_up_to_scale(exponents: Logits) -> Logits:

@@ -14,14 +14,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from rightly.calibrators.solvers.execution import (
-    NEGLIGIBLE,
     Scratch,
-    exp_negligible,
     exp_up_to_scale,
     iterate_chunks,
 )
 from rightly.tensor_shapes import Labels, Logits, PerSample
 
+NEGLIGIBLE = 1e-18  # beside a sum of at least 1; anything smaller would turn into slow subnormals
 NODES_PER_OCTAVE = 2  # keeps the table's mean error in confidence below 1e-5
 OCTAVES_PER_EXP = 4  # each squaring doubles the rounding error, so start afresh this often
 
@@ -55,7 +54,7 @@ def log_sum_others(
     gaps = torch.sub(z, leading.second[:, None], out=scratch.take("gaps", z))
     exponents = torch.mul(gaps, inverse[:, None], out=scratch.take("e", z))
     e = exp_up_to_scale(exponents.scatter_(1, leading.where[:, None], -torch.inf))
-    total, largest = e.sum(-1), e.amax(-1)  # of the second class, whose exponent is 0
+    total, largest = e.sum(-1), e.amax(-1)  # the largest is the second class's, whose exponent is 0
     return (total / largest).log(), e.mul_(gaps).sum(-1) / total
 
 
@@ -98,7 +97,8 @@ def tabulate(logits: Logits, low: float, high: float) -> Table:
             for octave, node in enumerate(range(fraction, count, NODES_PER_OCTAVE)):
                 b = 2 ** (start + node / NODES_PER_OCTAVE)
                 if octave % OCTAVES_PER_EXP == 0:
-                    e = exp_negligible(gaps * b).scatter_(1, leading.where[:, None], 0)
+                    e = (gaps * b).clamp_min_(math.log(NEGLIGIBLE)).exp_()
+                    e.scatter_(1, leading.where[:, None], 0)
                 else:
                     e *= e  # exp(2 b gap): a square is thirteen times cheaper than an exponential
                     e.clamp_min_(NEGLIGIBLE)

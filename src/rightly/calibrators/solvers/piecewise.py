@@ -68,8 +68,8 @@ class LineTable:
         flat = x.reshape(-1)
         single = scratch.copy("single", flat, torch.float32)
         bucket = scratch.copy("bucket", single.view(torch.int32)).bitwise_right_shift_(SHIFT)
-        room = scratch.take("lines", flat, torch.float64)
-        lines = torch.index_select(self.lines, 0, bucket, out=room)
+        buffer = scratch.take("lines", flat, torch.float64)
+        lines = torch.index_select(self.lines, 0, bucket, out=buffer)
         lines = lines.view(torch.float32).view(-1, 2)
         values = torch.addcmul(lines[:, 0], lines[:, 1], single, out=single)
         # NumPy finds the few in a quarter of torch's time.

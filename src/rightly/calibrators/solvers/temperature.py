@@ -82,15 +82,15 @@ def keep_class(probabilities: Logits, classes: Labels) -> Logits:
         lost = probabilities.float().argmax(-1) != classes
         return torch.where(lost[:, None], _raise_class(probabilities, classes), probabilities)
     kept = probabilities.contiguous()  # a copy where rows share their memory
-    parts = [_find_rivalled(kept[rows], classes[rows]) for rows in iterate_chunks(kept)]
-    rivalled = torch.cat(parts).nonzero().squeeze(-1)
-    lost = rivalled[kept[rivalled].float().argmax(-1) != classes[rivalled]]
+    parts = [_find_near_ties(kept[rows], classes[rows]) for rows in iterate_chunks(kept)]
+    near_ties = torch.cat(parts).nonzero().squeeze(-1)
+    lost = near_ties[kept[near_ties].float().argmax(-1) != classes[near_ties]]
     if len(lost):
         kept[lost] = _raise_class(kept[lost], classes[lost])
     return kept
 
 
-def _find_rivalled(probabilities: Logits, classes: Labels) -> PerSampleBool:
+def _find_near_ties(probabilities: Logits, classes: Labels) -> PerSampleBool:
     """Rows in which another class comes first or so close that float32 may not tell.
 
     The class is taken out and put back, because a search for the largest other one takes a
