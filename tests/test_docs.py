@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 import rightly
 from rightly import CALIBRATORS
 from rightly.demo_data import load_demo_set
+from tests.processes import run, run_python
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -48,9 +48,7 @@ def test_the_tutorial_runs_as_written(tmp_path):
     said = []
     for kind, code in blocks:
         command = [sys.executable, "-c", code] if kind == "python" else ["bash", "-ec", code]
-        done = subprocess.run(
-            command, cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True
-        )
+        done = run(command, cwd=tmp_path, env={**os.environ, "PATH": path})
         assert done.returncode == 0, f"{code}\n{done.stderr}"
         said.append(done.stdout)
     assert "haze" in said[0] and "ca_views" in said[1]
@@ -66,9 +64,8 @@ def test_the_code_about_adapting_runs_as_written(tmp_path):
     rightly.save(tmp_path / "cal.npz", *load_demo_set("cal_augmented"))
     batch, labels = load_demo_set("haze")
     rightly.save(tmp_path / "batch.npz", batch)  # without labels
-    command = [sys.executable, "-c", code + "print(value, low, high, float(confidence.mean()))"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    code += "print(value, low, high, float(confidence.mean()))"
+    done = run_python("-c", code, cwd=tmp_path, check=True)
     value, low, high, mean = map(float, done.stdout.split())
     accuracy = float((batch.classes == labels).double().mean())
     assert low < accuracy < high and value == pytest.approx(mean)
@@ -82,8 +79,7 @@ def test_the_code_about_the_doctor_runs_as_written(tmp_path):
     for name, file in (("cal", "cal"), ("ind", "test"), ("haze", "haze")):
         rightly.save(tmp_path / f"{file}.npz", *load_demo_set(name))
     for line in (["-c", code], ["-m", "rightly", *command.split()]):
-        done = subprocess.run([sys.executable, *line], cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        done = run_python(*line, cwd=tmp_path, check=True)
     assert done.stdout == "nothing found in cal, test, haze\n"
 
 
@@ -97,20 +93,16 @@ def test_the_code_about_recalibrating_runs_as_written(tmp_path):
     rightly.save(tmp_path / "new.npz", new[:100], labels[:100])
     rightly.save(tmp_path / "test.npz", new[100:], labels[100:])
     for line in (["-m", "rightly", *command.split()], ["-c", code]):
-        done = subprocess.run([sys.executable, *line], cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        done = run_python(*line, cwd=tmp_path, check=True)
     assert "'samples': 100" in done.stdout
 
 
 @pytest.mark.slow
 def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path):
     pytest.importorskip("material")
-    subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path],
-        cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        check=True,
-    )
+    command = ["-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    run_python(*command, cwd=ROOT, env=environment, check=True)
     for page in tmp_path.rglob("*.html"):
         text = page.read_text(encoding="utf8")
         assert not re.search(r'<(script|link|img|iframe)[^>]*(src|href)="(https?:)?//', text), page

@@ -1,8 +1,6 @@
 """The examples run as they are written, each in a process of its own."""
 
 import importlib.util
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
@@ -10,6 +8,8 @@ import numpy as np
 import pytest
 from nbclient import NotebookClient
 from PIL import Image
+
+from tests.processes import run_python
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 # PyPI's torchvision, which timm imports, is a CUDA build: on a CPU torch it lacks two operators.
@@ -33,7 +33,7 @@ timm.models.save_for_hf(model, sys.argv[1], safe_serialization=True)
 
 
 def run(*arguments, status=0):
-    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True)
+    done = run_python(*arguments, timeout=280)
     assert done.returncode == status, done.stderr
     return done.stdout + done.stderr
 

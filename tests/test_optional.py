@@ -1,14 +1,13 @@
 """Optional libraries: loaded when needed, and when missing, what to install."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 import rightly.metrics
 import rightly.registry
 from rightly.optional import lazy_names, require
+from tests.processes import run_python
 
 
 def test_a_library_that_is_there_is_loaded():
@@ -72,7 +71,5 @@ except ImportError as error:
     print(error)
 """
     (tmp_path / "part-000000.parquet").touch()
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = run_python("-c", program, cwd=tmp_path)
     assert f"pip install 'rightly[{extra}]'" in done.stdout, done.stderr

@@ -6,7 +6,6 @@ Code, project file and commands are read from the page, so that page and test ca
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import rightly
 from rightly.calibrators import serialization
 from rightly.demo_data import load_demo_set
 from tests.conftest import make
+from tests.processes import run_python
 from tests.test_doc_code import DOCS, read_blocks
 
 PAGE = DOCS / "from-your-own-package.md"
@@ -28,8 +28,7 @@ def run(arguments, folder, packages=()):
     source = Path(rightly.__file__).parents[1]
     path = os.pathsep.join(map(str, (*packages, source)))
     environment = {**os.environ, "PYTHONPATH": path, "COLUMNS": "200"}
-    command = [sys.executable, *arguments]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    done = run_python(*arguments, cwd=folder, env=environment)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 import rightly
 from rightly.cli import COMMANDS, EXIT_CODES, main, name_options
 from rightly.cli.console import ExitCode
+from tests.processes import run_python
 
 HEAVY = ("torch", "scipy", "sklearn", "matplotlib", "onnxruntime", "fastapi", "ray")
 RUN = """
@@ -25,7 +25,7 @@ sys.exit(code)
 def test_help_loads_nothing_heavy(command):
     arguments = [*([command] if command else []), "--help"]
     code = RUN.format(arguments=arguments, heavy=HEAVY)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = run_python("-c", code)
     assert (done.returncode, done.stderr.strip()) == (0, "[]")
     assert done.stdout.startswith(f"Usage: rightly {command}".rstrip())
 
@@ -185,6 +185,5 @@ def test_a_reader_that_has_gone_is_no_traceback(monkeypatch, capsys):
 def test_the_command_is_installed(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.strip() == f"rightly {rightly.__version__}"
-    command = [sys.executable, "-m", "rightly", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = run_python("-m", "rightly", "--version", check=True)
     assert done.stdout.strip() == f"rightly {rightly.__version__}"

@@ -1,12 +1,11 @@
 """Metrics and decisions load NumPy alone: a server or a notebook without torch can use them."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import rightly
+from tests.processes import run_python
 
 HEAVY = {"torch", "scipy", "sklearn", "matplotlib", "pandas"}
 
@@ -33,8 +32,6 @@ def test_importing_it_loads_nothing_heavy(module):
         f"import {module}\n"
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    result = run_python("-c", code, check=True)
     assert "numpy" in result.stdout.split() or not module.startswith("rightly.metrics")
     assert not HEAVY & set(result.stdout.split())

@@ -1,8 +1,6 @@
 """Numbers, headings, marks and words are written in one way."""
 
 import math
-import subprocess
-import sys
 
 import pytest
 
@@ -10,6 +8,7 @@ from rightly.evaluation.results import Bootstrap, Result
 from rightly.metrics import METRICS
 from rightly.reporting import formatting
 from rightly.reporting.formatting import BETTER, SAME, WORSE
+from tests.processes import run_python
 
 NAN = math.nan
 
@@ -134,5 +133,5 @@ def test_the_module_itself_imports_no_torch(module):
         f"import rightly.reporting.{module}\n"
         "print(sorted({'torch', 'scipy', 'matplotlib'} & set(sys.modules)))"
     )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    shown = run_python("-c", code, check=True)
     assert shown.stdout.strip() == "[]"
