@@ -69,9 +69,12 @@ def _start() -> Iterator[Browser]:
         options.add_argument(f"--{argument}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     with spawn([driver, "--port=0"], stdout=PIPE, stderr=DEVNULL) as process:
-        lines = iter(process.stdout.readline, "")
-        port = next(found[1] for line in lines if (found := re.search(r"successfully on port (\d+)", line)))
-        address = ChromeRemoteConnection(f"http://127.0.0.1:{port}")
+        told = ""
+        while not (port := re.search(r"successfully on port (\d+)", told)):
+            line = process.stdout.readline()
+            assert line, f"chromedriver ended: {told}"
+            told += line
+        address = ChromeRemoteConnection(f"http://127.0.0.1:{port[1]}")
         # Files are chosen by their paths: the browser is on this machine.
         browser = Browser(address, options=options, file_detector=UselessFileDetector())
         try:

@@ -1,8 +1,11 @@
 """Small data that tests share: a classifier that is right about two times in three."""
 
 import importlib.util
+import os
+import shutil
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -28,6 +31,8 @@ def make_for(name: str, **sizes: int):
     return make(**{"c": CALIBRATORS[name].fits_classes or 10, **sizes})
 
 
+# Follow from HOME where they are not set.
+PLACES = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 LONG_S = 300
 BENCHMARKS = Path(__file__).parent / "benchmarks"
 
@@ -42,10 +47,20 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.timeout(LONG_S))
 
 
-def pytest_unconfigure():
-    """Ends the browser that tests of pages share."""
+def pytest_configure(config):
+    """Libraries keep their caches in a home of this run, which its workers share."""
+    if not hasattr(config, "workerinput"):
+        os.environ["HOME"] = tempfile.mkdtemp(prefix="rightly-tests-")
+        for name in PLACES:
+            os.environ.pop(name, None)
+
+
+def pytest_unconfigure(config):
+    """Ends the browser that tests of pages share, and removes that home."""
     if "tests.browser" in sys.modules:
         sys.modules["tests.browser"].stop()
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ["HOME"], ignore_errors=True)
 
 
 @pytest.fixture
