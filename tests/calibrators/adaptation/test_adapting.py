@@ -178,10 +178,9 @@ def augment(predictions: Predictions, labels: torch.Tensor) -> tuple[Predictions
 @pytest.mark.parametrize("name", OF_FEATURES)
 def test_methods_of_features_learn_from_shifted_rows_only(name, shifted):
     predictions, labels = simulate(800, seed=0)
-    arguments = choose_quick_arguments(name)
     with pytest.raises(NoContextError, match="no features of views"):
-        rightly.calibrator(name, **arguments).fit(predictions, labels).adapt(shifted[0])
-    fitted = rightly.calibrator(name, **arguments).fit(*augment(predictions, labels))
+        fit(name).adapt(shifted[0])
+    fitted = rightly.calibrator(name).fit(*augment(predictions, labels))
     adapted = fitted.adapt(shifted[0])
     before, after = (float(one.confidence(shifted[0]).mean()) for one in (fitted, adapted))
     assert after <= before
