@@ -7,29 +7,40 @@ LIBRARIES := huggingface_hub pyyaml transformers datasets pandas polars duckdb a
 	lightning mlflow-skinny
 ALONE := torchvision==0.28.0 timm triton
 
-.PHONY: demo test test-fast test-libraries test-lowest fuzz fuzz-new browser lint format types docs wheel \
-	bench pins clean
+# On both cores. The slowest tests are told; a test that hangs ends at the timeout of pyproject.toml.
+PYTEST := -m pytest -q -n 2 --dist worksteal --durations=15
+
+.PHONY: demo test test-all test-long test-libraries test-lowest fuzz fuzz-new browser lint format types docs \
+	wheel bench pins clean
 
 demo: .venv/ready
 	$(BIN)/rightly demo
 
 test: .venv/ready browser
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python $(PYTEST) -m "not long"
 
-test-fast: .venv/ready browser
-	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+# Everything else, one after the other; what is left out of `make test` comes last.
+test-all:
+	$(MAKE) fuzz
+	$(MAKE) test-libraries
+	$(MAKE) test-lowest
+	$(MAKE) test-long
+
+# Each method and setting, not one of a kind; kills, clusters, examples; the benchmarks' own tests.
+test-long: .venv/ready browser
+	$(BIN)/python $(PYTEST) -m long
 
 # What only runs beside other people's libraries, in an environment of its own: PyPI's torchvision
 # is a CUDA build whose import fails beside this torch and breaks others (the tests repair that).
 test-libraries: .venv-libraries/ready
-	.venv-libraries/bin/python -m pytest -q tests/classifiers tests/datasets tests/predictions \
+	.venv-libraries/bin/python $(PYTEST) --dist loadgroup tests/classifiers tests/datasets tests/predictions \
 		tests/collection tests/test_examples.py tests/deployment/test_training.py tests/reporting/test_trackers.py \
 		tests/metrics/test_torchmetrics.py tests/calibrators/solvers/test_triton_kernels.py
 
 # The lowest versions of all dependencies. Shapes are not checked here: jaxtyping's oldest plugin
 # for pytest cannot.
 test-lowest: .venv-lowest/ready
-	.venv-lowest/bin/python -m pytest -q -o addopts= -m "not slow" \
+	.venv-lowest/bin/python $(PYTEST) -o addopts= -m "not long" \
 		-W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning tests/predictions tests/metrics \
 		tests/calibrators tests/datasets tests/decisions tests/evaluation tests/classifiers \
 		tests/deployment tests/serving tests/reporting tests/cli tests/collection
@@ -37,10 +48,10 @@ test-lowest: .venv-lowest/ready
 # Damaged and forged files for every reader, as many of 20,000 as ten minutes for all allow: the same
 # ones each time, so that a change is judged by what it changes; `make fuzz-new` looks where nobody has.
 fuzz: .venv/ready
-	$(BIN)/python -m tests.fuzz --minutes 10 --mutations 20000 --seed 78
+	$(BIN)/python -m tests.fuzz --minutes 10 --jobs 2 --mutations 20000 --seed 78
 
 fuzz-new: .venv/ready
-	$(BIN)/python -m tests.fuzz --minutes 10 --seed "$$(git rev-parse --short HEAD || echo 0)"
+	$(BIN)/python -m tests.fuzz --minutes 10 --jobs 2 --seed "$$(git rev-parse --short HEAD || echo 0)"
 
 # A real browser for the tests of pages, from Debian's packages.
 browser:

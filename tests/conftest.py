@@ -1,7 +1,11 @@
 """Small data that tests share: a classifier that is right about two times in three."""
 
 import importlib.util
+import os
+import shutil
+import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -25,6 +29,49 @@ def make(n: int = 300, c: int = 10, m: int = 3, d: int = 16, seed: int = 0, nois
 def make_for(name: str, **sizes: int):
     """Data of as many classes as a method is for."""
     return make(**{"c": CALIBRATORS[name].fits_classes or 10, **sizes})
+
+
+# Follow from HOME where they are not set.
+PLACES = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+LONG_S = 300
+BENCHMARKS = Path(__file__).parent / "benchmarks"
+
+
+@pytest.hookimpl(tryfirst=True)  # before those that `-m` leaves out are left out
+def pytest_collection_modifyitems(items):
+    """Tests of the benchmarks are long ones, and these may take longer."""
+    for item in items:
+        if BENCHMARKS in item.path.parents:
+            item.add_marker("long")
+        if item.get_closest_marker("long") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(LONG_S))
+
+
+def pytest_configure(config):
+    """Libraries keep their caches in a home of this run, which its workers share."""
+    if not hasattr(config, "workerinput"):
+        os.environ["HOME"] = tempfile.mkdtemp(prefix="rightly-tests-")
+        for name in PLACES:
+            os.environ.pop(name, None)
+
+
+def pytest_unconfigure(config):
+    """Ends the browser that tests of pages share, and removes that home."""
+    if "tests.browser" in sys.modules:
+        sys.modules["tests.browser"].stop()
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ["HOME"], ignore_errors=True)
+
+
+@pytest.fixture
+def default_signals():
+    """Signals, handled as Python does at its start: `nohup make test` has some of them ignored."""
+    default = dict.fromkeys((signal.SIGTERM, signal.SIGHUP), signal.SIG_DFL)
+    default[signal.SIGINT] = signal.default_int_handler
+    before = {number: signal.signal(number, handler) for number, handler in default.items()}
+    yield tuple(before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

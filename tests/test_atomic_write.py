@@ -4,9 +4,7 @@ import csv
 import io
 import os
 import re
-import resource
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import rightly
 from rightly.atomic_write import check_target, write_atomically
 from rightly.cli import main
 from tests.conftest import make
+from tests.processes import run_python
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
@@ -178,19 +177,19 @@ def test_text_is_utf8_whatever_the_locale_says(files):
     predictions, labels = rightly.load("cal.npz")
     named = rightly.Predictions(predictions.logits, class_names=NAMES)
     rightly.save("named.npz", named, labels)
-    commands = (
-        "apply c.safetensors named.npz --out out.csv",
-        "evaluate c.safetensors named.npz --no-intervals --json out.json",
-        "card c.safetensors --on Käse=named.npz --out card.md",
+    commands = [
+        ["apply", "c.safetensors", "named.npz", "--out", "out.csv"],
+        ["evaluate", "c.safetensors", "named.npz", "--no-intervals", "--json", "out.json"],
+        ["card", "c.safetensors", "--on", "Käse=named.npz", "--out", "card.md"],
+    ]
+    program = (
+        "from rightly.cli import main\n"
+        f"for command in {commands!a}:\n"
+        "    assert main(command) == 0, command\n"
     )
-    for command in commands:
-        program = f"import sys; from rightly.cli import main; sys.exit(main({command.split()!a}))"
-        result = subprocess.run(
-            [sys.executable, "-W", "error::EncodingWarning", "-c", program],
-            capture_output=True,
-            env={**ENVIRONMENT, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-        )
-        assert result.returncode == 0, result.stderr
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    options = ["-W", "error::EncodingWarning"]
+    run_python(*options, "-c", program, env={**ENVIRONMENT, **locale}, check=True)
     assert "Käfer" in (files / "out.csv").read_text(encoding="utf-8")
 
 
@@ -207,28 +206,18 @@ def test_all_text_files_are_opened_as_utf8():
     assert missing == []
 
 
-def limit_files():
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-
-
 def test_a_file_that_cannot_be_written_whole_is_named(tmp_path):
     """A limit on the size of files fails in the same place as a full disk."""
     np.save(tmp_path / "logits.npy", np.random.default_rng(0).normal(size=(500, 10)))
     program = (
-        "import numpy as np, rightly\n"
+        "import resource, numpy as np, rightly\n"
         "predictions = rightly.Predictions(np.load('logits.npy'))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
         "try:\n"
         "    rightly.save('big.npz', predictions)\n"
         "except OSError as error:\n"
         "    print(error.errno, error)\n"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        preexec_fn=limit_files,
-        capture_output=True,
-        text=True,
-        env=ENVIRONMENT,
-    )
+    result = run_python("-c", program, cwd=tmp_path, env=ENVIRONMENT)
     assert "cannot write big.npz: File too large" in result.stdout, result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["logits.npy"]

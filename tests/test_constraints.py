@@ -1,14 +1,14 @@
 """constraints.txt: plain pins, for all that pyproject.toml asks for; and the list of a server."""
 
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+
+from tests.processes import run_python
 
 ROOT = Path(__file__).parents[1]
 
@@ -28,8 +28,7 @@ def test_every_dependency_is_pinned_within_its_range_and_nothing_but_versions_is
 
 
 def test_the_list_of_a_server_is_the_one_that_follows_from_the_pins():
-    command = [sys.executable, ROOT / ".ci" / "list-serve"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    listed = run_python(ROOT / ".ci" / "list-serve", check=True).stdout
     assert (ROOT / "requirements-serve.txt").read_text() == listed
     names = {line.partition("==")[0] for line in listed.splitlines()}
     assert "onnxruntime" in names and not names & {"torch", "scipy", "scikit-learn", "onnx"}

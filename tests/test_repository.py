@@ -1,5 +1,6 @@
-"""What runs a change elsewhere calls what runs it here."""
+"""What runs a change elsewhere calls what runs it here; tests start processes in one way."""
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,30 @@ def test_every_step_of_the_checks_can_be_made():
     run, made = (ROOT / ".ci" / "run").read_text(), (ROOT / "Makefile").read_text()
     steps = run.partition("for step in ")[2].partition(";")[0].split()
     assert "wheel" in steps and all(f"\n{step}:" in made for step in steps)
+
+
+STARTERS = {
+    *("subprocess", "multiprocessing", "concurrent.futures.process", "pexpect", "ptyprocess"),
+    *("os.fork", "os.forkpty", "os.popen", "os.posix_spawn", "os.posix_spawnp", "os.system"),
+    *("pty.fork", "pty.spawn", "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell"),
+    "concurrent.futures.ProcessPoolExecutor",
+}
+
+
+def list_names(file):
+    """What a file imports, and `module.name` wherever it says so."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Attribute):
+            yield ast.unparse(node)
+
+
+def test_processes_are_started_by_the_one_helper_that_ends_them():
+    """The fuzzer is a program of its own, which kills its one process itself."""
+    allowed = {ROOT / "tests" / "processes.py", ROOT / "tests" / "fuzz" / "running.py"}
+    starting = {file for file in (ROOT / "tests").rglob("*.py") if STARTERS & {*list_names(file)}}
+    assert starting == allowed, "start processes by tests.processes.spawn"

@@ -1,8 +1,8 @@
 """Runs code where torch and SciPy are missing, as in the environment of a server."""
 
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.processes import run_python
 
 SOURCE = Path(__file__).parents[1] / "src" / "rightly"
 
@@ -14,6 +14,4 @@ def run_without_torch(code: str) -> str:
         f"rightly = types.ModuleType('rightly'); rightly.__path__ = [{str(SOURCE)!r}]; "
         "sys.modules['rightly'] = rightly\n"
     )
-    result = subprocess.run([sys.executable, "-c", start + code], capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.strip()
+    return run_python("-c", start + code, check=True).stdout.strip()

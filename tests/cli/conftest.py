@@ -13,7 +13,7 @@ MODEL = "py:tests.cli.models:small"
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory):
-    """Data: to calibrate, to test twice, without views, without labels; and a calibrator."""
+    """Data: to calibrate, to test twice, without views, without labels; and two calibrators."""
     folder = tmp_path_factory.mktemp("files")
     for name, seed in (("cal", 0), ("ind", 1), ("blur", 2)):
         predictions, labels = make(n=200, seed=seed)
@@ -21,8 +21,8 @@ def files(tmp_path_factory):
     predictions, labels = make(n=50)
     rightly.save(folder / "bare.npz", rightly.Predictions(predictions.logits), labels)
     rightly.save(folder / "unlabelled.npz", predictions)
-    spline = rightly.calibrator("spline").fit(*make(n=200))
-    spline.save(folder / "saved.safetensors")
+    for method, file in (("spline", "saved"), ("ca_views", "views")):
+        rightly.calibrator(method).fit(*make(n=200)).save(folder / f"{file}.safetensors")
     return folder
 
 

@@ -5,6 +5,7 @@ import torch
 
 import rightly
 from rightly.cli import main
+from tests.deployment.tiny_models import Small
 from tests.deployment.tiny_models import predictions as small_predictions
 
 
@@ -55,9 +56,8 @@ def test_a_card_measures_each_shift_by_itself(place, tmp_path, capsys):
 def test_a_saved_folder_has_its_calibrator_in_it(place, tmp_path, capsys):
     predictions, labels = small_predictions()
     rightly.save(tmp_path / "test.npz", predictions, labels)
-    from tests.deployment.tiny_models import Small, fitted
-
-    rightly.CalibratedClassifier(Small(), fitted()).save_pretrained(tmp_path / "folder")
+    calibrator = rightly.load_calibrator(place / "cal.safetensors")
+    rightly.CalibratedClassifier(Small(), calibrator).save_pretrained(tmp_path / "folder")
     on = ["--on", str(tmp_path / "test.npz"), "--allow-overlap"]
     assert main(["card", str(tmp_path / "folder"), *on, "--block"]) == 0
     assert "| test | 400 |" in capsys.readouterr().out

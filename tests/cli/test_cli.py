@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 
 import pytest
@@ -10,30 +9,29 @@ import pytest
 import rightly
 from rightly.cli import COMMANDS, EXIT_CODES, main, name_options
 from rightly.cli.console import ExitCode
+from tests.processes import run_python
 
 HEAVY = ("torch", "scipy", "sklearn", "matplotlib", "onnxruntime", "fastapi", "ray")
-RUN = """
+HELP = f"""
 import sys
-from rightly.cli import main
-code = main({arguments!r})
-print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)
-sys.exit(code)
+from rightly.cli import COMMANDS, main
+for command in [None, *COMMANDS]:
+    assert main(["--help"] if command is None else [command, "--help"]) == 0
+    print(command, *[name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
 """
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_help_loads_nothing_heavy(command):
-    arguments = [*([command] if command else []), "--help"]
-    code = RUN.format(arguments=arguments, heavy=HEAVY)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stderr.strip()) == (0, "[]")
-    assert done.stdout.startswith(f"Usage: rightly {command}".rstrip())
+def test_help_loads_nothing_heavy():
+    """All of it in one process: what the first of these commands loads is named behind it."""
+    done = run_python("-c", HELP, check=True)
+    assert done.stderr.split() == ["None", *COMMANDS]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_is_one_sentence_and_ends_in_an_example_that_parses(command, capsys):
     assert main([command, "--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"Usage: rightly {command}")
     assert re.fullmatch(r"  [A-Z].*[.?]", lines[2]) and not lines[3]
     example = lines[-1].removeprefix("  Example: rightly ")
     assert example.split()[0] == command and len(lines[-1]) <= 80
@@ -185,6 +183,5 @@ def test_a_reader_that_has_gone_is_no_traceback(monkeypatch, capsys):
 def test_the_command_is_installed(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.strip() == f"rightly {rightly.__version__}"
-    command = [sys.executable, "-m", "rightly", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = run_python("-m", "rightly", "--version", check=True)
     assert done.stdout.strip() == f"rightly {rightly.__version__}"

@@ -6,7 +6,6 @@ import math
 import os
 import pty
 import re
-import subprocess
 import sys
 import warnings
 
@@ -19,6 +18,7 @@ from rightly.evaluation.results import Result
 from rightly.metrics import METRICS
 from rightly.reporting import Comparison
 from tests.conftest import make
+from tests.processes import DEVNULL, run, spawn
 
 ODD = "[red]odd[/] :smile: [/b]"
 
@@ -123,8 +123,7 @@ for arguments in {list(commands.values())!r}:
     if is_terminal:
         text = run_in_terminal(command, environment)
     else:
-        options = {"capture_output": True, "text": True, "check": True}
-        text = subprocess.run(command, env=environment, **options).stdout
+        text = run(command, env=environment, check=True).stdout
     parts = re.sub(r"\x1b\[[0-9;]*m", "", text).replace("\r", "").split("=====\n")
     return dict(zip(commands, parts, strict=False)), len(parts) - 1
 
@@ -132,7 +131,7 @@ for arguments in {list(commands.values())!r}:
 def run_in_terminal(command, environment):
     leader, follower = pty.openpty()
     text = b""
-    with subprocess.Popen(command, stdout=follower, stderr=subprocess.DEVNULL, env=environment):
+    with spawn(command, stdout=follower, stderr=DEVNULL, env=environment):
         os.close(follower)
         while True:
             try:

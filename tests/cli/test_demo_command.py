@@ -9,7 +9,7 @@ import rightly
 from rightly.cli import main
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_prints_the_papers_table_and_writes_a_report(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["demo"]) == 0
@@ -51,7 +51,7 @@ def test_methods_and_the_place_of_the_report_can_be_chosen(capsys, tmp_path):
     assert str(out) in printed and "rightly demo --methods uncalibrated,spline" in out.read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_all_of_them_can_be_asked_for(capsys, tmp_path):
     assert main(["demo", "--methods", "all", "--out", str(tmp_path / "r.html")]) == 0
     listed = [name for name, one in rightly.CALIBRATORS.items() if one.fits_classes is None]

@@ -2,10 +2,10 @@
 
 import pytest
 
+import rightly
 from rightly.cli import main
 from rightly.deployment import open_exported
 from tests.cli.conftest import MODEL
-from tests.deployment.tiny_models import fitted
 
 
 def test_the_file_names_its_classifier(place):
@@ -14,27 +14,24 @@ def test_the_file_names_its_classifier(place):
     assert metadata["parity"]["kind"] == "synthetic" and metadata["parity"]["confidence"] < 1e-5
 
 
-def test_file_and_torch_are_compared_on_as_many_pictures_as_asked(place, tmp_path, capsys):
-    out = tmp_path / "m.onnx"
-    arguments = ["--model", MODEL, "--calibrator", str(place / "cal.safetensors")]
-    arguments += ["--images", str(place / "photos"), "--out", str(out)]
-    assert main(["export", *arguments, "--samples", "2"]) == 0
-    assert "on 2 real images" in capsys.readouterr().out
-    assert open_exported(out).metadata["parity"]["images"] == 2
-    assert main(["export", *arguments, "--samples", "0"]) == 2
-    assert "--samples must be at least 1" in capsys.readouterr().err
-
-
-def test_classes_that_were_collected_without_names_get_them_here(place, tmp_path, capsys):
-    nameless = fitted()
+def test_names_are_given_and_file_and_torch_compared_on_the_pictures_asked_for(
+    place, tmp_path, capsys
+):
+    nameless = rightly.load_calibrator(place / "cal.safetensors")
     nameless.calibrator.class_names = None
     nameless.save(tmp_path / "cal.safetensors")
     (tmp_path / "names.txt").write_text("".join(f"class {i}\n" for i in range(4)))
+    out = tmp_path / "m.onnx"
     arguments = ["export", "--model", MODEL, "--calibrator", str(tmp_path / "cal.safetensors")]
-    arguments += ["--out", str(tmp_path / "m.onnx"), "--class-names"]
-    assert main([*arguments, str(tmp_path / "names.txt")]) == 0
-    assert open_exported(tmp_path / "m.onnx").class_names[0] == "class 0"
-    assert main([*arguments, "imagenet"]) == 2
+    arguments += ["--images", str(place / "photos"), "--out", str(out)]
+    names = ["--class-names", str(tmp_path / "names.txt")]
+    assert main([*arguments, *names, "--samples", "2"]) == 0
+    assert "on 2 real images" in capsys.readouterr().out
+    exported = open_exported(out)
+    assert exported.metadata["parity"]["images"] == 2 and exported.class_names[0] == "class 0"
+    assert main([*arguments, "--samples", "0"]) == 2
+    assert "--samples must be at least 1" in capsys.readouterr().err
+    assert main([*arguments, "--class-names", "imagenet"]) == 2
     assert "must have 4 classes" in capsys.readouterr().err
 
 

@@ -7,7 +7,7 @@ from PIL import Image
 
 import rightly
 from rightly.cli import main
-from tests.deployment.tiny_models import Small, fitted
+from tests.deployment.tiny_models import Small
 
 
 def test_json_lines_are_one_object_a_picture(place, tmp_path, capsys):
@@ -16,7 +16,8 @@ def test_json_lines_are_one_object_a_picture(place, tmp_path, capsys):
     assert main(["predict", *arguments, "--json", str(table)]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["file"].split("/")[-1] for row in rows] == ["0.png", "0.png", "1.png", "2.png"]
-    model = rightly.CalibratedClassifier(Small(), fitted(threshold=0.7))
+    calibrator = rightly.load_calibrator(place / "cal.safetensors")
+    model = rightly.CalibratedClassifier(Small(), calibrator)
     outputs = model.predict([Image.open(one)])
     assert rows[0]["class"] == int(outputs.classes[0])
     assert rows[0]["name"] in ("red", "green", "blue", "dark")

@@ -150,7 +150,7 @@ def test_the_odd_picture_is_named_however_fast_it_is_decoded(tmp_path):
         collect(Tiny(), replace(images, read=read), workers=2)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_number_of_images(tmp_path, monkeypatch):
     batch_size, side, lock = 16, 32, threading.RLock()
     now, most, made = Counter(), Counter(), decoding.Batch

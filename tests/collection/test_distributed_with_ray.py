@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -16,9 +15,10 @@ from PIL import Image
 
 from rightly.cli import main
 from rightly.collection import Plan
+from tests.processes import run_python
 
 NEEDS_RAY = [
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.xdist_group("ray"),  # one cluster at a time is enough for two cores
     # Of Ray itself, about settings that it makes and threads that it leaves to the system.
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
@@ -90,19 +90,23 @@ def cluster():
 
     head = {"num_cpus": 1, "object_store_memory": OBJECTS, "include_dashboard": False}
     made = Cluster(initialize_head=True, head_node_args={**head, "_system_config": ATTENTIVE})
-    ray.init(made.address, log_to_driver=False, logging_level="error")
-    yield made
-    ray.shutdown()
-    made.shutdown()
+    try:
+        ray.init(made.address, log_to_driver=False, logging_level="error")
+        yield made
+    finally:
+        ray.shutdown()
+        made.shutdown()
 
 
 @pytest.fixture
 def second_node(cluster):
     node = cluster.add_node(num_cpus=1, object_store_memory=OBJECTS)
-    cluster.wait_for_nodes(timeout=30)
-    yield node
-    if node in cluster.list_all_nodes():
-        cluster.remove_node(node)
+    try:
+        cluster.wait_for_nodes(timeout=30)
+        yield node
+    finally:
+        if node in cluster.list_all_nodes():
+            cluster.remove_node(node)
 
 
 @pytest.fixture
@@ -267,16 +271,11 @@ def test_a_cluster_applies_a_calibrator_as_one_process_does(place, second_node):
 @ray_marked
 def test_without_an_address_ray_is_started_and_stopped(place):
     pytest.importorskip("ray")
-    command = [sys.executable, "-m", "rightly", "collect", "--model", "py:tiny:make"]
+    command = ["-m", "rightly", "collect", "--model", "py:tiny:make"]
     command += ["--images", "images", "--views", "grayscale", "-b", "10"]
-    subprocess.run([*command, "--out", "local"], check=True, timeout=300)
-    done = subprocess.run(
-        [*command, "--out", "ray", "--engine", "ray", "--ray-workers", "1"],
-        check=True,
-        timeout=300,
-        capture_output=True,
-        text=True,
-    )
+    run_python(*command, "--out", "local", check=True)
+    cluster = ["--engine", "ray", "--ray-workers", "1"]
+    done = run_python(*command, "--out", "ray", *cluster, check=True, timeout=180)
     assert_same("local", "ray")
     assert "160 of 160 images" in done.stdout
     # Forward passes, the progress bar, an accuracy at chance, and one line of Ray's that says that

@@ -4,9 +4,9 @@ import itertools
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow.dataset
@@ -17,6 +17,7 @@ import rightly
 from rightly.classifiers import Preprocessing
 from rightly.collection import collect
 from tests.collection.tiny_model import SMALL, Tiny, class_folders, flat, rows_in, same
+from tests.processes import PIPE, run, spawn
 
 
 class Stopped(Exception):  # noqa: N818
@@ -155,6 +156,7 @@ def model():
 """
 
 
+@contextmanager
 def started(folder, out):
     """A run of the command that has just begun to collect."""
     ready = folder / "ready"
@@ -162,20 +164,17 @@ def started(folder, out):
     command = [sys.executable, "-m", "rightly", "collect", "--model", "py:slow_model:model"]
     command += ["--images", "images", "--layout", "cifar10", "--split", "test", "--out", out]
     command += ["--views", "hflip", "--shifts", "contrast", "-b", "128", "-j", "1", "--quiet"]
-    with (folder / "log").open("a") as log:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            stdout=log,
-            stderr=log,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
-    while not ready.exists() and process.poll() is None:
-        time.sleep(0.005)
-    return process
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with (
+        (folder / "log").open("a") as log,
+        spawn(command, cwd=folder, stdout=log, stderr=log, env=environment) as process,
+    ):
+        while not ready.exists() and process.poll() is None:
+            time.sleep(0.005)
+        yield process
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_at_twenty_moments_it_ends_as_if_undisturbed(tmp_path):
     count, shards = 10_000, 10
     (tmp_path / "slow_model.py").write_text(SLOW_MODEL)
@@ -185,21 +184,21 @@ def test_killed_at_twenty_moments_it_ends_as_if_undisturbed(tmp_path):
     home.mkdir(parents=True)
     (home / "test_batch.bin").write_bytes(pixels.tobytes())
 
-    process = started(tmp_path, "undisturbed")
-    begin = time.monotonic()
-    assert process.wait() == 0, (tmp_path / "log").read_text()
-    whole = time.monotonic() - begin  # of the collecting alone, without the start of Python
+    with started(tmp_path, "undisturbed") as process:
+        begin = time.monotonic()
+        assert process.wait() == 0, (tmp_path / "log").read_text()
+        whole = time.monotonic() - begin  # of the collecting alone, without the start of Python
     expected, draws, kills = rows_in(tmp_path / "undisturbed"), random.Random(0), 0
     assert expected.num_rows == 2 * count
     for folder in itertools.count():
         out, ended = tmp_path / f"killed{folder}", False
         while not ended:
-            process = started(tmp_path, out.name)
-            if kills < 20:
-                # Soon, so that several kills meet one folder at different stages.
-                time.sleep(draws.random() * whole / 3)
-                process.send_signal(signal.SIGKILL)
-            status = process.wait()
+            with started(tmp_path, out.name) as process:
+                if kills < 20:
+                    # Soon, so that several kills meet one folder at different stages.
+                    time.sleep(draws.random() * whole / 3)
+                    process.send_signal(signal.SIGKILL)
+                status = process.wait()
             assert status in (0, -signal.SIGKILL), (tmp_path / "log").read_text()
             kills += status == -signal.SIGKILL
             ended = status == 0
@@ -225,6 +224,7 @@ def test_a_first_shard_without_a_picture_is_stored_too(tmp_path, shards_of):
 
 
 SLOWER_MODEL = """
+import os
 import time
 from pathlib import Path
 
@@ -235,7 +235,7 @@ class Slower(torch.nn.Linear):
     shown = 0
 
     def forward(self, images):
-        time.sleep(0.02 * len(images))
+        time.sleep(float(os.environ["PAUSE"]) * len(images))
         Slower.shown += len(images)
         Path("shown").write_text(str(Slower.shown))
         return super().forward(images.mean((2, 3)))
@@ -259,15 +259,13 @@ def test_after_ctrl_c_every_batch_is_kept_and_after_a_kill_all_but_seconds(tmp_p
     command += ["--images", "images", "--views", "", "-b", "8", "--quiet", "--out", "preds"]
     command.append("--allow-random")  # without the passes that look for training mode
 
-    def run(until=None):
-        process = subprocess.Popen(
-            command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        while until is not None and process.poll() is None and not until():
-            time.sleep(0.01)
-        if until is not None:
+    def collect_until(condition):
+        environment = {**os.environ, "PAUSE": "0.02"}
+        with spawn(command, cwd=tmp_path, stdout=PIPE, stderr=PIPE, env=environment) as process:
+            while process.poll() is None and not condition():
+                time.sleep(0.01)
             process.send_signal(stop)
-        printed = "".join(process.communicate())
+            printed = "".join(process.communicate())
         return process.returncode, printed
 
     def count():
@@ -280,10 +278,9 @@ def test_after_ctrl_c_every_batch_is_kept_and_after_a_kill_all_but_seconds(tmp_p
         saved = list((tmp_path / "preds").glob(".partial-*.parquet"))
         return count() >= 40 and (stop == signal.SIGINT or bool(saved))
 
-    code, printed = run(is_saved)
+    code, printed = collect_until(is_saved)
     assert code == (130 if stop == signal.SIGINT else -stop), printed
     before = count()
-    code, printed = run()
-    assert code == 0, printed
+    run(command, cwd=tmp_path, env={**os.environ, "PAUSE": "0"}, check=True)
     assert 600 <= before + count() <= 600 + lost
     assert len(rightly.load(tmp_path / "preds")[0]) == 600

@@ -5,7 +5,6 @@ import platform
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 
@@ -18,6 +17,7 @@ from rightly.deployment.batch_inference import apply
 from rightly.predictions.folder_lock import LOCK
 from rightly.predictions.parquet import SKIPPED
 from tests.collection.tiny_model import SMALL, Tiny, class_folders
+from tests.processes import PIPE, STDOUT, spawn
 
 SLOW = """
 import time
@@ -51,43 +51,40 @@ def folder(tmp_path):
 
 
 def start(folder, *options):
-    return subprocess.Popen(
-        [sys.executable, "-m", "rightly", *COLLECT.split(), *options],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    command = [sys.executable, "-m", "rightly", *COLLECT.split(), *options]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return spawn(command, cwd=folder, stdout=PIPE, stderr=STDOUT, env=environment)
 
 
+@pytest.mark.long
 def test_of_two_runs_with_other_settings_one_is_refused(folder):
-    runs = {seed: start(folder, "--seed", str(seed)) for seed in (0, 1)}
-    printed = {seed: run.communicate()[0] for seed, run in runs.items()}
-    codes = {seed: run.returncode for seed, run in runs.items()}
-    assert sorted(codes.values()) == [0, 2], printed
-    refused = next(printed[seed] for seed, code in codes.items() if code)
-    winner = next(seed for seed, code in codes.items() if not code)
+    with start(folder, "--seed", "0") as first, start(folder, "--seed", "1") as second:
+        printed = [first.communicate()[0], second.communicate()[0]]
+    codes = [first.returncode, second.returncode]
+    assert sorted(codes) == [0, 2], printed
+    winner, refused = codes.index(0), printed[codes.index(2)]
     # While the other runs, or after it.
     assert re.search(r"process \d+ on .* is writing to|holds another collection", refused)
     assert len(rightly.load(folder / "preds")[0]) == 60
-    again = start(folder, "--seed", str(winner))
-    assert "was complete" in again.communicate()[0]
+    with start(folder, "--seed", str(winner)) as again:
+        assert "was complete" in again.communicate()[0]
     assert not (folder / "preds" / LOCK).exists()
 
 
+@pytest.mark.long
 def test_a_killed_run_leaves_no_lock_that_matters(folder):
-    run = start(folder)
-    while not (folder / "working").exists():
-        assert run.poll() is None
-        time.sleep(0.01)
-    with pytest.raises(ValueError, match=f"process {run.pid} on .* is writing to .*: wait until"):
-        collect(Tiny(), folder / "images", out=folder / "preds", preprocessing=SMALL)
-    run.send_signal(signal.SIGKILL)
-    run.communicate()
+    with start(folder) as killed:
+        while not (folder / "working").exists():
+            assert killed.poll() is None
+            time.sleep(0.01)
+        words = f"process {killed.pid} on .* is writing to .*: wait until"
+        with pytest.raises(ValueError, match=words):
+            collect(Tiny(), folder / "images", out=folder / "preds", preprocessing=SMALL)
+        killed.send_signal(signal.SIGKILL)
+        killed.communicate()
     assert (folder / "preds" / LOCK).exists()
-    again = start(folder)
-    printed = again.communicate()[0]
+    with start(folder) as again:
+        printed = again.communicate()[0]
     assert again.returncode == 0, printed
     assert [path.suffix for path in (folder / "preds").iterdir()] == [".parquet"]
 
@@ -95,7 +92,7 @@ def test_a_killed_run_leaves_no_lock_that_matters(folder):
 def test_what_a_live_writer_has_not_finished_stays(folder):
     out = folder / "preds"
     collect(Tiny(), folder / "images", out=out, preprocessing=SMALL)
-    with subprocess.Popen(["sleep", "60"]) as writer:
+    with spawn(["sleep", "60"]) as writer:
         parts = [out / f".part-000000.parquet.{platform.node()}.{writer.pid}.part"]
         parts.append(out / ".part-000000.parquet.another-host.4711.part")
         old = out / ".part-000000.parquet.old-host.4711.part"
@@ -104,7 +101,6 @@ def test_what_a_live_writer_has_not_finished_stays(folder):
         os.utime(old, (0, 0))
         collect(Tiny(), folder / "images", out=out, preprocessing=SMALL)
         assert all(part.exists() for part in parts) and not old.exists()
-        writer.kill()
     collect(Tiny(), folder / "images", out=out, preprocessing=SMALL)
     assert not parts[0].exists()
 

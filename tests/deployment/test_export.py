@@ -1,7 +1,5 @@
 """Writing files, and refusing to."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from rightly import CalibratedClassifier
 from rightly.classifiers import Preprocessing
 from rightly.deployment import export_classifier, export_model, open_exported
 from tests.deployment.tiny_models import PREPROCESSING, Small, fitted, pictures, to_tensor
+from tests.processes import run_python
 
 
 class Unlike(Small):
@@ -152,12 +151,6 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, suffix):
         "    print(error)\n"
     )
     path = tmp_path / f"m{suffix}"
-    run = subprocess.run(
-        [sys.executable, "-c", code, str(path)],
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    )
-    assert run.returncode == 0, run.stderr
-    assert f"cannot write {path}: File too large" in run.stdout
+    done = run_python("-c", code, path, cwd=Path(__file__).parents[2], check=True)
+    assert f"cannot write {path}: File too large" in done.stdout
     assert list(tmp_path.iterdir()) == []

@@ -2,8 +2,6 @@
 
 import json
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import onnx
@@ -18,6 +16,7 @@ from rightly.deployment.outputs import REQUIRED
 from rightly.deployment.runtime import ExportedModel
 from tests.deployment.tiny_models import NAMES, VIEWS, Small, fitted, pictures, to_tensor
 from tests.deployment.tiny_onnx import METADATA, write_onnx
+from tests.processes import run_python
 
 
 @pytest.mark.parametrize("kind", [".onnx", ".pt2", "budget"])
@@ -52,10 +51,8 @@ def test_the_graph_runs_in_onnxruntime_without_torch_or_rightly(files, tmp_path)
         "assert not {'torch', 'rightly'} & set(sys.modules)\n"
         "print(json.loads(s.get_modelmeta().custom_metadata_map['rightly'])['method'], *c)\n"
     )
-    run = [sys.executable, "-c", code, files[".onnx"], tmp_path / "x.npy"]
-    method, *confidence = subprocess.run(
-        run, capture_output=True, text=True, check=True
-    ).stdout.split()
+    done = run_python("-c", code, files[".onnx"], tmp_path / "x.npy", check=True)
+    method, *confidence = done.stdout.split()
     assert method == "ca_views"
     ours = open_exported(files[".onnx"]).predict(images).confidence
     assert np.allclose([float(value) for value in confidence], ours, atol=1e-6)

@@ -1,14 +1,13 @@
 """What serves an ONNX file runs where neither torch nor SciPy is installed."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import rightly
 from tests.deployment.tiny_onnx import write_onnx
+from tests.processes import run_python
 from tests.serving.clients import serve_file
 from tests.serving.fake_model import make_file
 
@@ -33,11 +32,8 @@ def environment(tmp_path):
     return os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT.parent)])}
 
 
-def run_python(code, environment, *arguments):
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+def run_code(code, environment, *arguments):
+    return run_python("-c", code, *arguments, env=environment, check=True).stdout.strip()
 
 
 def test_torch_and_scipy_are_missing_here(environment):
@@ -48,7 +44,7 @@ def test_torch_and_scipy_are_missing_here(environment):
         "    except ImportError:\n"
         "        print(name)\n"
     )
-    assert run_python(code, environment).split() == ["torch", "scipy"]
+    assert run_code(code, environment).split() == ["torch", "scipy"]
 
 
 def test_every_light_module_is_imported(environment):
@@ -60,7 +56,7 @@ def test_every_light_module_is_imported(environment):
         "        del sys.modules[name]\n"
         "    print(importlib.import_module(module).__name__)\n"
     )
-    assert run_python(code, environment, *LIGHT).split() == list(LIGHT)
+    assert run_code(code, environment, *LIGHT).split() == list(LIGHT)
 
 
 def test_a_file_is_opened_and_predicts(environment, tmp_path):
@@ -71,7 +67,7 @@ def test_a_file_is_opened_and_predicts(environment, tmp_path):
         "model = open_exported(sys.argv[1])\n"
         "print(*model.predict(np.full((1, 8, 8, 3), (10, 200, 30), np.uint8)).classes)\n"
     )
-    assert run_python(code, environment, write_onnx(tmp_path / "m.onnx")) == "1"
+    assert run_code(code, environment, write_onnx(tmp_path / "m.onnx")) == "1"
 
 
 def test_the_command_serves_a_file(environment, tmp_path):
@@ -90,4 +86,4 @@ def test_a_program_of_torch_says_that_torch_is_missing(environment, tmp_path):
         "except ImportError as error:\n"
         "    print(error)\n"
     )
-    assert "torch" in run_python(code, environment, tmp_path / "m.pt2")
+    assert "torch" in run_code(code, environment, tmp_path / "m.pt2")

@@ -1,17 +1,19 @@
 """Reads damaged and forged files with every reader, and reports those that break a promise.
 
     python -m tests.fuzz --reader npz --mutations 20000     # one reader, so many files
-    python -m tests.fuzz --minutes 10                       # all of them share the time
+    python -m tests.fuzz --minutes 10 --jobs 2              # all of them share the time
     python -m tests.fuzz --reader npz --seed 0 --case 123   # one case again, with its files
 
 A case is known by reader, seed and number: `--first` goes on where a run was stopped.
 """
 
 import argparse
+import math
 import os
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.fuzz.running import Failure, Loader, Work, run, run_case, write_case
@@ -25,6 +27,7 @@ def main() -> int:
     parser.add_argument("--reader", choices=NAMES, action="append", help="all of them by default")
     parser.add_argument("--mutations", type=int, help="files a reader")
     parser.add_argument("--minutes", type=float, help="for all readers together")
+    parser.add_argument("--jobs", type=int, default=1, help="readers at a time")
     parser.add_argument("--seed", default="0", help="any text")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--case", type=int, help="read only this one, here")
@@ -36,13 +39,14 @@ def main() -> int:
         return repeat(readers[0], chosen.seed, chosen.case, chosen.keep)
     if chosen.mutations is None and chosen.minutes is None:
         parser.error("give --mutations, --minutes or both")
-    seconds = None if chosen.minutes is None else 60 * chosen.minutes / len(readers)
-    failed = [
-        reader
-        for reader in readers
-        if fuzz(reader, chosen.seed, chosen.first, chosen.mutations, seconds, chosen.keep)
-    ]
-    return 1 if failed else 0
+    seconds = chosen.minutes and 60 * chosen.minutes / math.ceil(len(readers) / chosen.jobs)
+
+    def count_failures(reader: str) -> int:
+        options = (chosen.seed, chosen.first, chosen.mutations, seconds, chosen.keep)
+        return fuzz(reader, *options).total()
+
+    with ThreadPoolExecutor(chosen.jobs) as pool:  # each thread waits for a process of its own
+        return 1 if sum(pool.map(count_failures, readers)) else 0
 
 
 def fuzz(

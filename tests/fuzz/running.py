@@ -7,6 +7,7 @@ import resource
 import shutil
 import signal
 import tempfile
+import threading
 import time
 import traceback
 import warnings
@@ -21,6 +22,7 @@ from tests.fuzz.targets import load_target
 
 TIMEOUT_S = 10.0  # a case that takes longer hangs
 ADDRESS_SPACE = 4 * 2**30  # bytes beyond what the process has at its start
+STARTING = threading.Lock()  # one at a time: the environment is of all threads
 OUT_OF_MEMORY = ("allocat", "memory")  # in messages of libraries that have no MemoryError
 
 
@@ -129,9 +131,14 @@ def _run_until_death(
     process = context.Process(
         target=_work, args=(work, first, last, sender, log), name="fuzz", daemon=True
     )
-    os.environ["TMPDIR"] = str(scratch)  # what a killed process leaves is removed below
-    process.start()
-    del os.environ["TMPDIR"]
+    with STARTING:
+        before = os.environ.get("TMPDIR")
+        os.environ["TMPDIR"] = str(scratch)  # what a killed process leaves is removed below
+        process.start()
+        if before is None:
+            del os.environ["TMPDIR"]
+        else:
+            os.environ["TMPDIR"] = before
     sender.close()
     number = None  # of the case that is being read
     try:
@@ -156,7 +163,7 @@ def _run_until_death(
         yield Failure(number or first, f"died with {process.exitcode}", _read_log(log))
     finally:
         process.kill()
-        process.join()
+        process.join(30)
         shutil.rmtree(scratch, ignore_errors=True)
     yield number if number is not None else first
 

@@ -50,7 +50,7 @@ class Misbehave:
                 raise ValueError("a.txt does not fit") from error
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "kind"),
     [
@@ -72,7 +72,7 @@ def test_broken_promises_are_found_and_the_rest_is_read(how, kind):
     assert [event for event in events if isinstance(event, int)] == list(range(10, 18))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("reader", NAMES)
 def test_each_reader_keeps_its_promises_and_its_cases_come_again(reader):
     target = load_target(reader)

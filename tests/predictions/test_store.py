@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 import rightly
 from rightly.predictions.store import Block, Store
 from tests.predictions.shards import asked, block_of
+from tests.processes import run
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -144,15 +144,10 @@ def tiny_disk(tmp_path):
     """A real file system of 64 KiB, where the machine lets us mount one."""
     place = tmp_path / "disk"
     place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
-    try:
-        mounted = subprocess.run(command, capture_output=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("there is no mount here")
-    if mounted.returncode:
+    if run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place]).returncode:
         pytest.skip("mount is not permitted here")
     yield place
-    subprocess.run(["umount", str(place)], check=True)
+    run(["umount", place], check=True)
 
 
 def test_a_disk_that_is_really_full_is_survived(tiny_disk):

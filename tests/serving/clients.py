@@ -5,7 +5,6 @@ import io
 import re
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -16,6 +15,7 @@ import numpy as np
 import uvicorn
 
 from rightly.serving import Limits, make_app, open_socket
+from tests.processes import PIPE, spawn
 from tests.serving.fake_model import BrightestChannel
 
 
@@ -139,24 +139,27 @@ def make_pixels(colour=(200, 0, 0), size=(8, 8)):
 
 
 @contextmanager
-def serve_file(*arguments, env=None):
-    """A client of `rightly serve` in a process of its own, stopped at the end."""
-    process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "rightly", "serve", *map(str, arguments), "--port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=env,
-    )
-    try:
+def run_command(*arguments, before=(), env=None):
+    """The process of `rightly serve`, and its address; `before` is a command that starts it."""
+    python = [*before, sys.executable, "-u", "-m", "rightly"]
+    pipes = {"stdout": PIPE, "stderr": PIPE}
+    with spawn([*python, "serve", *arguments, "--port", "0"], env=env, **pipes) as process:
         lines = [process.stdout.readline() for _ in range(2)]
         address = re.search(r"http://127\.0\.0\.1:\d+", lines[1])
         assert address, (lines, process.poll() is not None and process.stderr.read())
-        with httpx.Client(base_url=address.group(), timeout=30) as client:
+        yield process, address.group()
+
+
+def stop_command(process, number=signal.SIGTERM):
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0 and errors.strip() == "stopped"
+
+
+@contextmanager
+def serve_file(*arguments, env=None):
+    """A client of `rightly serve` in a process of its own, stopped in good order at the end."""
+    with run_command(*arguments, env=env) as (process, address):
+        with httpx.Client(base_url=address, timeout=30) as client:
             yield client
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=30)
-        assert process.returncode == 0 and errors.strip() == "stopped"
-    finally:
-        process.kill()
-        process.communicate()
+        stop_command(process)

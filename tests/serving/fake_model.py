@@ -6,7 +6,6 @@ can tell from the answer which image was looked at.
 
 import argparse
 import io
-import subprocess
 import sys
 import time
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from rightly.classifiers.preprocessing import Preprocessing
 from rightly.deployment.runtime import ExportedModel
 from rightly.serving import Limits, make_app, open_socket, run_app
 from rightly.serving.server import format_address
+from tests.processes import PIPE, spawn
 
 NAMES = ("red", "green", "blue")
 VIEWS = ("rotation", "grayscale", "color_jitter")
@@ -91,17 +91,10 @@ def make_file(colour=(200, 40, 30), size=(16, 16), kind="PNG", mode="RGB"):
 @contextmanager
 def serving_process(*arguments):
     """The address and the process number of a server in a process of its own."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.serving.fake_model", *arguments],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=Path(__file__).parents[2],
-    )
-    try:
+    command = [sys.executable, "-m", "tests.serving.fake_model", *arguments]
+    root = Path(__file__).parents[2]
+    with spawn(command, stdout=PIPE, cwd=root) as process:
         yield process.stdout.readline().strip(), process.pid
-    finally:
-        process.terminate()
-        process.communicate(timeout=20)
 
 
 def main():

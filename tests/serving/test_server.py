@@ -1,12 +1,10 @@
 """The server as a process: sockets, signals, the command line, a real file."""
 
 import os
-import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
+import time
 from contextlib import asynccontextmanager
 
 import httpx
@@ -17,7 +15,7 @@ from rightly.cli import main
 from rightly.serving import Limits, make_app, open_socket, run_app
 from rightly.serving.server import format_address
 from tests.deployment.tiny_onnx import write_onnx
-from tests.serving.clients import Gated, run_server
+from tests.serving.clients import Gated, run_command, run_server, stop_command
 from tests.serving.fake_model import make_file
 
 FILES = {"image": make_file()}
@@ -28,22 +26,20 @@ def model(tmp_path):
     return write_onnx(tmp_path / "model.onnx")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_the_command_serves_and_stops_in_good_order(model, number):
-    process = subprocess.Popen(
-        [sys.executable, "-u", "-m", "rightly", "serve", str(model), "--port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    served, where = process.stdout.readline(), process.stdout.readline()
-    assert "temperature_scaling on brightest_channel, 3 classes, threshold 0.6" in served
-    url = re.search(r"http://127\.0\.0\.1:\d+", where).group()
-    answer = httpx.post(f"{url}/predict", files={"image": make_file((20, 200, 30))})
-    assert answer.json()["predictions"][0]["name"] == "green"
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=20)
-    assert process.returncode == 0 and errors.strip() == "stopped"
+    with run_command(model) as (process, url):
+        answer = httpx.post(f"{url}/predict", files={"image": make_file((20, 200, 30))}, timeout=30)
+        assert answer.json()["predictions"][0]["name"] == "green"
+        stop_command(process, number)
+
+
+def test_started_by_nohup_it_goes_on_when_the_terminal_is_closed(model):
+    with run_command(model, before=["nohup"]) as (process, url):
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)  # in which a server that heeds it would stop
+        assert httpx.get(f"{url}/healthz", timeout=30).status_code == 200
+        stop_command(process)
 
 
 def test_the_command_says_in_one_line_what_is_wrong(model, capsys):
@@ -64,10 +60,10 @@ def test_the_command_says_in_one_line_what_is_wrong(model, capsys):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_requests_under_way_are_answered_before_the_stop(number):
+def test_requests_under_way_are_answered_before_the_stop(number, default_signals):
     """In this process, which the signal must neither end nor leave with other handlers."""
     model, answers = Gated(), []
-    before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)]
+    before = [signal.getsignal(one) for one in default_signals]
 
     def ask(url):
         while httpx.get(f"{url}/healthz").status_code != 200:
@@ -90,9 +86,7 @@ def test_requests_under_way_are_answered_before_the_stop(number):
         run_app(app, listening, 20.0)
         client.join()
     assert [answer.status_code for answer in answers] == [200]
-    assert before == [
-        signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    ]
+    assert before == [signal.getsignal(one) for one in default_signals]
 
 
 def test_an_app_that_cannot_start_is_an_error():
@@ -126,12 +120,15 @@ def test_no_answer_leads_to_the_host_that_a_request_names(path):
         ({"width": None, "class_names": None, "class_count": 4}, "model.onnx gives probabilities"),
     ],
 )
-def test_a_file_that_cannot_answer_is_refused_before_the_server_listens(tmp_path, changes, words):
+def test_a_file_that_cannot_answer_is_refused_before_the_server_listens(
+    tmp_path, monkeypatch, capsys, changes, words
+):
     path = write_onnx(tmp_path / "model.onnx", **changes)
-    command = [sys.executable, "-m", "rightly", "serve", str(path), "--port", "0"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert run.returncode == 2 and run.stdout == ""
-    assert words in run.stderr and len(run.stderr.splitlines()) == 1
+    monkeypatch.setattr("rightly.serving.open_socket", None)  # which nobody calls
+    assert main(["serve", str(path), "--port", "0"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert words in printed.err and len(printed.err.splitlines()) == 1
 
 
 def test_an_address_of_ipv6_stands_in_brackets():

@@ -109,7 +109,6 @@ def test_a_client_that_hangs_up_is_not_waited_for():
     assert len(model.batches) == 2  # the first, and the one whose client waited
 
 
-@pytest.mark.slow
 def test_a_thousand_requests_are_answered_each_for_its_own_image_in_flat_memory(capsys):
     """Load from a second process, this one, 32 requests at once."""
     at_once, margin_mb = 32, 16

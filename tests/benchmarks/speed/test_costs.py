@@ -1,11 +1,10 @@
 """The table that `make bench` prints."""
 
-import subprocess
-import sys
-
 import torch
 from benchmarks.speed.costs import Cost
 from benchmarks.speed.timing import Paired, time_beside_unit
+
+from tests.processes import run_python
 
 
 def test_units_are_printed_beside_targets_and_missed_ones_are_marked():
@@ -22,10 +21,10 @@ def test_a_call_is_timed_in_turn_with_its_unit():
 
 
 def test_one_command_prints_metrics_calibrators_and_growth():
-    command = [sys.executable, "-m", "benchmarks.speed.costs", "--n", "300", "--c", "20"]
+    command = ["-m", "benchmarks.speed.costs", "--n", "300", "--c", "20"]
     command += ["--pairs", "1000", "--most", "20000"]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    printed = run_python(*command, check=True).stdout
     for part in ("1,000 pairs, float64", "auroc alone", "300 x 20 on cpu", "(3 views)", "c = 10"):
-        assert part in run.stdout
+        assert part in printed
     for call in ("fit", "confidence", "probabilities"):
-        assert sum(line.startswith(f"{call} ") for line in run.stdout.splitlines()) >= 7
+        assert sum(line.startswith(f"{call} ") for line in printed.splitlines()) >= 7

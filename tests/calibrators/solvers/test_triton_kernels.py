@@ -1,14 +1,13 @@
 """Kernels for GPUs: what they compute, where they are used, and what happens without Triton."""
 
 import os
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from rightly.calibrators.solvers import confidence_inverse, fused, log_odds, temperature
+from tests.processes import run_python
 
 
 @pytest.mark.parametrize(
@@ -16,13 +15,8 @@ from rightly.calibrators.solvers import confidence_inverse, fused, log_odds, tem
 )
 def test_interpreted_kernels_agree_with_float64(check: str) -> None:
     pytest.importorskip("triton")
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.calibrators.solvers.interpreted_kernels", check],
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    module = "tests.calibrators.solvers.interpreted_kernels"
+    run_python("-m", module, check, env=os.environ | {"TRITON_INTERPRET": "1"}, check=True)
 
 
 def test_there_are_no_kernels_where_none_can_run() -> None:

@@ -1,8 +1,5 @@
 """Figures look alike, stay text, repeat, and leave the caller's style alone."""
 
-import subprocess
-import sys
-
 import matplotlib
 import numpy as np
 import pytest
@@ -10,6 +7,7 @@ from matplotlib.colors import to_hex
 
 from rightly.metrics import curves
 from rightly.reporting import figures
+from tests.processes import run_python
 from tests.reporting.figures.test_calibration import make_pair
 
 
@@ -48,7 +46,7 @@ def test_kinds_are_listed_without_matplotlib():
         "import sys\nfrom rightly.reporting.figures import FIGURES\n"
         "print(len(FIGURES) > 0, 'matplotlib' in sys.modules)"
     )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    shown = run_python("-c", code, check=True)
     assert shown.stdout.split() == ["True", "False"]
 
 
