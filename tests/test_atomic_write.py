@@ -177,16 +177,19 @@ def test_text_is_utf8_whatever_the_locale_says(files):
     predictions, labels = rightly.load("cal.npz")
     named = rightly.Predictions(predictions.logits, class_names=NAMES)
     rightly.save("named.npz", named, labels)
-    commands = (
-        "apply c.safetensors named.npz --out out.csv",
-        "evaluate c.safetensors named.npz --no-intervals --json out.json",
-        "card c.safetensors --on Käse=named.npz --out card.md",
+    commands = [
+        ["apply", "c.safetensors", "named.npz", "--out", "out.csv"],
+        ["evaluate", "c.safetensors", "named.npz", "--no-intervals", "--json", "out.json"],
+        ["card", "c.safetensors", "--on", "Käse=named.npz", "--out", "card.md"],
+    ]
+    program = (
+        "from rightly.cli import main\n"
+        f"for command in {commands!a}:\n"
+        "    assert main(command) == 0, command\n"
     )
-    for command in commands:
-        program = f"import sys; from rightly.cli import main; sys.exit(main({command.split()!a}))"
-        locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-        options = ["-W", "error::EncodingWarning"]
-        run_python(*options, "-c", program, env={**ENVIRONMENT, **locale}, check=True)
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    options = ["-W", "error::EncodingWarning"]
+    run_python(*options, "-c", program, env={**ENVIRONMENT, **locale}, check=True)
     assert "Käfer" in (files / "out.csv").read_text(encoding="utf-8")
 
 

@@ -81,7 +81,6 @@ def test_the_python_of_a_page_runs_as_written(page, folder, monkeypatch):
                 registry.remove(name)
 
 
-@pytest.mark.slow
 def test_the_python_about_deploying_runs_as_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     calibrator = tiny_models.fitted("rightly", threshold=0.5)

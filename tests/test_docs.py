@@ -9,8 +9,10 @@ import pytest
 
 import rightly
 from rightly import CALIBRATORS
+from rightly.cli import main
 from rightly.demo_data import load_demo_set
 from tests.processes import run, run_python
+from tests.test_doc_code import read_blocks
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -38,7 +40,7 @@ def test_every_page_of_a_method_is_in_the_list_and_on_the_site():
             assert f"({page.name})" in listed and f"methods/{page.name}" in site, page
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_tutorial_runs_as_written(tmp_path):
     text = (DOCS / "tutorial.md").read_text(encoding="utf8")
     blocks = re.findall(r"^```(python|bash)\n(.*?)^```", text, re.M | re.S)
@@ -58,46 +60,56 @@ def test_the_tutorial_runs_as_written(tmp_path):
     assert "shear:2" in said[-1]
 
 
-def test_the_code_about_adapting_runs_as_written(tmp_path):
-    text = (DOCS / "adapting.md").read_text(encoding="utf8")
-    (code,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
-    rightly.save(tmp_path / "cal.npz", *load_demo_set("cal_augmented"))
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty working folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run_page(name):
+    """Runs the Python of a page, and returns what it calls by name."""
+    names = {}
+    for code in read_blocks(DOCS / name, "python"):
+        exec(compile(code, name, "exec"), names)  # noqa: S102
+    return names
+
+
+def run_command(name):
+    """Runs the command on a page."""
+    (command,) = read_blocks(DOCS / name, "bash")
+    return main(command.removeprefix("rightly ").split())
+
+
+def test_the_code_about_adapting_runs_as_written(folder):
+    rightly.save("cal.npz", *load_demo_set("cal_augmented"))
     batch, labels = load_demo_set("haze")
-    rightly.save(tmp_path / "batch.npz", batch)  # without labels
-    code += "print(value, low, high, float(confidence.mean()))"
-    done = run_python("-c", code, cwd=tmp_path, check=True)
-    value, low, high, mean = map(float, done.stdout.split())
-    accuracy = float((batch.classes == labels).double().mean())
-    assert low < accuracy < high and value == pytest.approx(mean)
+    rightly.save("batch.npz", batch)  # without labels
+    names = run_page("adapting.md")
+    mean, accuracy = names["confidence"].mean(), (batch.classes == labels).double().mean()
+    assert names["low"] < accuracy < names["high"] and names["value"] == pytest.approx(float(mean))
     assert abs(mean - accuracy) < 0.03
 
 
-def test_the_code_about_the_doctor_runs_as_written(tmp_path):
-    text = (DOCS / "doctor.md").read_text(encoding="utf8")
-    (command,) = re.findall(r"^```bash\nrightly (.*?)^```", text, re.M | re.S)
-    (code,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+def test_the_code_about_the_doctor_runs_as_written(folder, capsys):
     for name, file in (("cal", "cal"), ("ind", "test"), ("haze", "haze")):
-        rightly.save(tmp_path / f"{file}.npz", *load_demo_set(name))
-    for line in (["-c", code], ["-m", "rightly", *command.split()]):
-        done = run_python(*line, cwd=tmp_path, check=True)
-    assert done.stdout == "nothing found in cal, test, haze\n"
+        rightly.save(f"{file}.npz", *load_demo_set(name))
+    run_page("doctor.md")
+    capsys.readouterr()
+    assert run_command("doctor.md") == 0
+    assert capsys.readouterr().out == "nothing found in cal, test, haze\n"
 
 
-def test_the_code_about_recalibrating_runs_as_written(tmp_path):
-    text = (DOCS / "recalibrating.md").read_text(encoding="utf8")
-    (command,) = re.findall(r"^```bash\nrightly (.*?)^```", text, re.M | re.S)
-    (code,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
-    fitted = rightly.fit("temperature_scaling", *load_demo_set("cal"))
-    fitted.save(tmp_path / "cal.safetensors")
+def test_the_code_about_recalibrating_runs_as_written(folder, capsys):
+    rightly.fit("temperature_scaling", *load_demo_set("cal")).save("cal.safetensors")
     new, labels = load_demo_set("haze")
-    rightly.save(tmp_path / "new.npz", new[:100], labels[:100])
-    rightly.save(tmp_path / "test.npz", new[100:], labels[100:])
-    for line in (["-m", "rightly", *command.split()], ["-c", code]):
-        done = run_python(*line, cwd=tmp_path, check=True)
-    assert "'samples': 100" in done.stdout
+    rightly.save("new.npz", new[:100], labels[:100])
+    rightly.save("test.npz", new[100:], labels[100:])
+    assert run_command("recalibrating.md") == 0
+    run_page("recalibrating.md")
+    assert "'samples': 100" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path):
     pytest.importorskip("material")
     command = ["-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path]

@@ -38,7 +38,7 @@ def run(*arguments, status=0):
     return done.stdout + done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_digits_goes_from_images_to_a_calibrator_and_a_report(tmp_path):
     said = run(EXAMPLES / "digits.py", "--out", tmp_path)
     assert "rightly " in said and "rotation:2" in said
@@ -48,13 +48,11 @@ def test_digits_goes_from_images_to_a_calibrator_and_a_report(tmp_path):
         assert list((tmp_path / part).glob("part-*.parquet"))
 
 
-@pytest.mark.slow
 def test_logits_only_needs_neither_images_nor_views():
     said = run(EXAMPLES / "logits_only.py")
     assert "temperature_scaling" in said and "above 0.9" in said
 
 
-@pytest.mark.slow
 def test_the_timm_example_says_what_it_needs_or_does_its_work(tmp_path):
     script = EXAMPLES / "timm_model.py"
     if importlib.util.find_spec("timm") is None:
@@ -74,7 +72,7 @@ def test_the_timm_example_says_what_it_needs_or_does_its_work(tmp_path):
     assert "of 12 right" in said and out.with_suffix(".safetensors").is_file()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_notebook_runs_and_is_kept_without_outputs(tmp_path):
     notebook = nbformat.read(EXAMPLES / "tour.ipynb", as_version=4)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]

@@ -103,7 +103,7 @@ def test_costs_set_the_threshold_of_least_cost(sample):
     assert stored["per_1000"] <= 1000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:all 200 calibration samples are predicted right")
 @pytest.mark.parametrize(
     ("rate", "decay", "n", "draws", "least", "most"),

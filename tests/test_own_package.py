@@ -78,7 +78,7 @@ def installed(source, folder, tmp_path_factory):
     return site, printed
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_kind_of_entry_point_is_seen_by_the_command_line(installed, folder):
     site, printed = installed
     assert (site / "our_calibration-1.0.dist-info").is_dir()
@@ -91,7 +91,7 @@ def test_every_kind_of_entry_point_is_seen_by_the_command_line(installed, folder
     assert "mean_shift" in printed["compare"] and "cannot be used" not in printed["compare"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_file_loads_with_the_package_and_names_it_without(installed, folder):
     site, _ = installed
     load = "import rightly; print(rightly.load_calibrator('mean_shift.safetensors'))"
@@ -103,7 +103,6 @@ def test_a_file_loads_with_the_package_and_names_it_without(installed, folder):
     assert code == 2 and "our-calibration" in err and "Traceback" not in err
 
 
-@pytest.mark.slow
 def test_a_module_is_imported_by_name_and_only_then(source, folder):
     (source / "broken.py").write_text("1 / 0\n")
     data = [str(folder / "cal.npz"), "--on", str(folder / "test.npz"), "--no-intervals"]
@@ -136,7 +135,6 @@ def test_loading_never_imports_what_a_file_names(method, package, tmp_path, monk
     assert not (tmp_path / "imported").exists() and "sprung" not in sys.modules
 
 
-@pytest.mark.slow
 def test_the_pages_python_runs_in_order(source, folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(source)
@@ -154,7 +152,6 @@ def test_the_pages_python_runs_in_order(source, folder, monkeypatch, capsys):
     assert "logistic regression predicts other classes" in printed
 
 
-@pytest.mark.slow
 def test_the_adapter_takes_calibrators_of_other_libraries(folder, monkeypatch):
     binning = pytest.importorskip("netcal.binning")
     theirs = pytest.importorskip("probmetrics.calibrators")

@@ -1,5 +1,7 @@
 """Budgets: views are looked at only where they pay."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -28,17 +30,21 @@ def informative(n: int = 1200, seed: int = 0):
     return Predictions(predictions.logits, views, view_names=["a", "b"]), labels
 
 
+@pytest.fixture(scope="module")
+def fit():
+    """`ca_views` with a budget, fitted once to the data that tests share."""
+    return cache(lambda budget: calibrator("ca_views", budget=budget).fit(*informative()))
+
+
 @pytest.mark.parametrize("budget", [1.0, 1.2, 1.5, 2.5])
-def test_the_mean_number_of_passes_keeps_to_the_budget(budget):
-    predictions, labels = informative()
-    fitted = calibrator("ca_views", budget=budget).fit(predictions, labels)
+def test_the_mean_number_of_passes_keeps_to_the_budget(budget, fit):
+    predictions, fitted = informative()[0], fit(budget)
     passes = 1 + 2 * fitted.needs_views(predictions).double().mean()
     assert passes <= budget + 0.05  # fitted on halves, counted with calibrators fitted on all
 
 
-def test_outside_the_band_nothing_depends_on_the_views():
-    predictions, labels = informative()
-    fitted = calibrator("ca_views", budget=1.5).fit(predictions, labels)
+def test_outside_the_band_nothing_depends_on_the_views(fit):
+    predictions, fitted = informative()[0], fit(1.5)
     asked = fitted.needs_views(predictions)
     assert 0 < asked.sum() < len(asked)
     other = Predictions(predictions.logits, predictions.view_logits.flip(0), view_names=["a", "b"])
@@ -54,22 +60,16 @@ def test_a_method_that_can_do_without_views_needs_them_for_a_budget():
         fitted.confidence(Predictions(predictions.logits))
 
 
-def test_a_larger_budget_ranks_better_where_views_tell():
-    predictions, labels = informative()
+def test_a_larger_budget_ranks_better_where_views_tell(fit):
     test, truth = informative(seed=1)
-    scores = [
-        rightly.metrics.auroc(
-            calibrator("ca_views", budget=budget).fit(predictions, labels).confidence(test),
-            test.correct(truth),
-        )
-        for budget in (1.0, 1.5, 3.0)
-    ]
+    correct = test.correct(truth)
+    budgets = (1.0, 1.5, 3.0)
+    scores = [rightly.metrics.auroc(fit(budget).confidence(test), correct) for budget in budgets]
     assert scores[0] < scores[1] < scores[2]
 
 
-def test_a_cascade_is_saved_and_loaded(tmp_path):
-    predictions, labels = informative()
-    fitted = calibrator("ca_views", budget=1.5).fit(predictions, labels)
+def test_a_cascade_is_saved_and_loaded(fit, tmp_path):
+    predictions, fitted = informative()[0], fit(1.5)
     fitted.save(tmp_path / "c.safetensors")
     loaded = load_calibrator(tmp_path / "c.safetensors")
     assert torch.equal(loaded.confidence(predictions), fitted.confidence(predictions))
@@ -169,8 +169,7 @@ def test_a_band_is_empty_in_one_way():
     assert not Band(0.6, 0.6).is_empty  # both ends belong to it
 
 
-def test_with_an_empty_band_no_sample_needs_views():
-    predictions, labels = informative()
-    fitted = calibrator("ca_views", budget=1.0).fit(predictions, labels)
+def test_with_an_empty_band_no_sample_needs_views(fit):
+    predictions, fitted = informative()[0], fit(1.0)
     assert Band(*fitted.band.tolist()) == EMPTY_BAND
     assert not fitted.needs_views(predictions).any()

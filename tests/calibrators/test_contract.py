@@ -1,6 +1,14 @@
-"""What holds for every calibrator, present and future."""
+"""What holds for every calibrator, present and future.
+
+One method of each family is tested point by point, with its default arguments; every other method
+against the same contract in one test. There networks are small and train briefly, because what is
+promised does not depend on that; `make test-all` also tests them with their default arguments.
+"""
 
 import inspect
+import warnings
+from collections.abc import Callable
+from functools import cache, cached_property
 
 import numpy as np
 import pytest
@@ -10,330 +18,374 @@ from safetensors import safe_open
 import rightly
 from rightly import CALIBRATORS, NotFittedError, Predictions
 from rightly.calibrators.families import VectorCalibrator
-from rightly.calibrators.solvers import execution
+from rightly.calibrators.solvers import execution, optimise
+from tests.calibrators.quick import choose_quick_arguments
 from tests.conftest import make, make_for
 
-FITTED: dict[str, rightly.Calibrator] = {}
+FAMILIES = [
+    "temperature_scaling",
+    "spline",  # recalibrates the confidence alone
+    "isotonic",  # for two classes
+    "matrix_scaling",  # may change the class
+    "venn_abers_one_vs_rest",  # tables of its own for each class
+    "true_class_probability",  # a network that reads features
+    "ca_views",  # a network that reads views
+    "correctness_logistic",  # reads views where there are any
+]
+OTHERS = [name for name in CALIBRATORS if name not in FAMILIES]
+
+CONTRACT: list[Callable[["Case"], None]] = []
 
 
-@pytest.fixture
-def fitted(name):
-    """Each calibrator is fitted once; tests that only look at it share it."""
-    if name not in FITTED:
-        FITTED[name] = rightly.calibrator(name).fit(*make_for(name))
-    return FITTED[name]
+def contract(function):
+    """Adds a point to the contract."""
+    CONTRACT.append(function)
+    return function
 
 
-@pytest.fixture
-def fresh(name):
-    return rightly.calibrator(name)
+class Case:
+    """A method with its arguments, fitted once, and the data that the contract is tested on."""
+
+    def __init__(self, name, arguments, folder):
+        self.name, self.arguments, self.folder = name, arguments, folder
+        self.count = CALIBRATORS[name].fits_classes or 10  # classes of the data
+        self.sample, self.other = make_for(name), make_for(name, seed=1)
+
+    def fresh(self):
+        return rightly.calibrator(self.name, **self.arguments)
+
+    @cached_property
+    def fitted(self):
+        return self.fresh().fit(*self.sample)
 
 
-@pytest.fixture
-def sample(name):
-    return make_for(name)
+def change(predictions, **inputs):
+    """The same predictions but for some inputs."""
+    names = ("logits", "view_logits", "features", "view_names")
+    return Predictions(**{name: getattr(predictions, name) for name in names} | inputs)
 
 
-@pytest.fixture
-def other(name):
-    return make_for(name, seed=1)
+@contract
+def confidence_is_a_probability(case):
+    confidence = case.fitted.confidence(case.other[0])
+    assert confidence.shape == case.other[1].shape
+    assert ((confidence >= 0) & (confidence <= 1)).all()
 
 
-@pytest.fixture
-def count(name):
-    """The number of classes of those."""
-    return CALIBRATORS[name].fits_classes or 10
+@contract
+def probabilities_are_largest_for_the_predicted_class_and_sum_to_one(case):
+    fitted, predictions = case.fitted, case.other[0]
+    probabilities, classes = fitted.probabilities(predictions), fitted.classes(predictions)
+    assert probabilities.shape == predictions.logits.shape
+    assert (probabilities >= 0).all()
+    torch.testing.assert_close(probabilities.sum(-1), torch.ones(300).double())
+    assert torch.equal(probabilities.argmax(-1), classes)
+    assert torch.equal(probabilities.float().argmax(-1), classes)
+    if fitted.keeps_class:
+        assert torch.equal(classes, predictions.classes)
 
 
-@pytest.mark.parametrize("name", CALIBRATORS)
-class TestEveryCalibrator:
-    def test_confidence_is_a_probability(self, fitted, other):
-        confidence = fitted.confidence(other[0])
-        assert confidence.shape == other[1].shape
-        assert ((confidence >= 0) & (confidence <= 1)).all()
+@contract
+def everything_computed_together_is_what_is_asked_for_alone(case):
+    outputs = case.fitted.compute(case.other[0])
+    assert torch.equal(outputs.classes, case.fitted.classes(case.other[0]))
+    for name in ("confidence", "temperature", "probabilities"):
+        alone = getattr(case.fitted, name)(case.other[0])
+        torch.testing.assert_close(getattr(outputs, name), alone, atol=1e-9, rtol=1e-6)
 
-    def test_probabilities_are_largest_for_the_predicted_class_and_sum_to_one(self, fitted, other):
-        probabilities, classes = fitted.probabilities(other[0]), fitted.classes(other[0])
-        assert probabilities.shape == other[0].logits.shape
-        assert (probabilities >= 0).all()
-        torch.testing.assert_close(probabilities.sum(-1), torch.ones(300).double())
-        assert torch.equal(probabilities.argmax(-1), classes)
-        assert torch.equal(probabilities.float().argmax(-1), classes)
-        if fitted.keeps_class:
-            assert torch.equal(classes, other[0].classes)
 
-    def test_everything_computed_together_is_what_is_asked_for_alone(self, fitted, other):
-        outputs = fitted.compute(other[0])
-        assert torch.equal(outputs.classes, fitted.classes(other[0]))
-        for name in ("confidence", "temperature", "probabilities"):
-            alone = getattr(fitted, name)(other[0])
-            torch.testing.assert_close(getattr(outputs, name), alone, atol=1e-9, rtol=1e-6)
+@contract
+def its_record_says_what_it_is(case):
+    method, fresh = CALIBRATORS[case.name], case.fresh()
+    assert method.needs == fresh.needs and method.uses == fresh.uses
+    assert method.is_pointwise == fresh.is_pointwise
+    assert method.keeps_class == fresh.keeps_class
+    assert method.fits_classes == fresh.fits_classes
+    assert method.is_random == method.takes("seed")
 
-    def test_its_record_says_what_it_is(self, name, fresh):
-        method = CALIBRATORS[name]
-        assert method.needs == fresh.needs and method.uses == fresh.uses
-        assert method.is_pointwise == fresh.is_pointwise
-        assert method.keeps_class == fresh.keeps_class
-        assert method.fits_classes == fresh.fits_classes
-        assert method.is_random == method.takes("seed")
 
-    def test_its_repr_says_whether_and_on_what_it_was_fitted(self, name, fresh, fitted, count):
-        assert repr(fresh) == f"<{name}, not fitted>"
-        views = " with 3 views" if fitted.uses_views else ""
-        note = f", {fitted.fit_note}" if fitted.fit_note else ""
-        assert repr(fitted) == f"<{name}, fitted on 300 samples of {count} classes{views}{note}>"
+@contract
+def its_repr_says_whether_and_on_what_it_was_fitted(case):
+    fitted = case.fitted
+    assert repr(case.fresh()) == f"<{case.name}, not fitted>"
+    views = " with 3 views" if fitted.uses_views else ""
+    note = f", {fitted.fit_note}" if fitted.fit_note else ""
+    expected = f"<{case.name}, fitted on 300 samples of {case.count} classes{views}{note}>"
+    assert repr(fitted) == expected
 
-    def test_the_order_of_calibration_rows_does_not_matter(self, fresh, fitted, sample, other):
-        predictions, labels = sample
-        order = torch.randperm(300, generator=torch.Generator().manual_seed(5))
-        shuffled = fresh.fit(predictions[order], labels[order]).confidence(other[0])
-        torch.testing.assert_close(shuffled, fitted.confidence(other[0]), atol=1e-9, rtol=0)
 
-    def test_confidence_is_the_probability_of_the_class(self, fitted, other, count):
-        confidence = fitted.confidence(other[0])
-        top = fitted.probabilities(other[0]).amax(-1)
-        reachable = confidence > 1 / count + 1e-4
-        torch.testing.assert_close(top[reachable], confidence[reachable], atol=1e-6, rtol=0)
-        # Below 1 / c the row is all but uniform, while the confidence stays what it is.
-        assert (top[~reachable] < 1 / count + 2e-4).all()
+@contract
+def the_order_of_calibration_rows_does_not_matter(case):
+    predictions, labels = case.sample
+    order = torch.randperm(300, generator=torch.Generator().manual_seed(5))
+    shuffled = case.fresh().fit(predictions[order], labels[order]).confidence(case.other[0])
+    torch.testing.assert_close(shuffled, case.fitted.confidence(case.other[0]), atol=1e-9, rtol=0)
 
-    def test_temperature_gives_the_confidence(self, fitted, other, count):
-        temperature = fitted.temperature(other[0])
-        assert (temperature > 0).all() and torch.isfinite(temperature).all()
-        confidence = fitted.confidence(other[0])
-        scaled = (other[0].logits.double() / temperature[:, None]).softmax(-1).amax(-1)
-        reachable = confidence > 1 / count + 1e-4
-        torch.testing.assert_close(scaled[reachable], confidence[reachable], atol=1e-6, rtol=0)
 
-    def test_each_sample_is_treated_alone(self, fitted, other):
-        together, alone = fitted.confidence(other[0])[:7], fitted.confidence(other[0][:7])
-        torch.testing.assert_close(together, alone, atol=1e-6, rtol=0)
-        one = torch.cat([fitted.confidence(other[0][i : i + 1]) for i in range(7)])
-        torch.testing.assert_close(together, one, atol=1e-6, rtol=0)
+@contract
+def confidence_is_the_probability_of_the_class(case):
+    confidence = case.fitted.confidence(case.other[0])
+    top = case.fitted.probabilities(case.other[0]).amax(-1)
+    reachable = confidence > 1 / case.count + 1e-4
+    torch.testing.assert_close(top[reachable], confidence[reachable], atol=1e-6, rtol=0)
+    # Below 1 / c the row is all but uniform, while the confidence stays what it is.
+    assert (top[~reachable] < 1 / case.count + 2e-4).all()
 
-    def test_fitting_is_repeatable_to_the_bit_on_any_number_of_threads(self, name, fitted):
-        threads = torch.get_num_threads()
-        state = torch.random.get_rng_state()
-        try:
-            torch.set_num_threads(1 if threads > 1 else 2)
-            torch.manual_seed(123)
-            again = rightly.calibrator(name).fit(*make_for(name))
-        finally:
-            torch.set_num_threads(threads)
-            torch.random.set_rng_state(state)
-        assert again.stored().keys() == fitted.stored().keys()
-        for key, tensor in fitted.stored().items():
-            assert torch.equal(tensor, again.stored()[key]), key
 
-    def test_the_global_random_state_is_not_touched(self, name, fresh):
-        before = torch.random.get_rng_state()
-        fresh.fit(*make_for(name, n=60))
-        assert torch.equal(before, torch.random.get_rng_state())
+@contract
+def temperature_gives_the_confidence(case):
+    predictions = case.other[0]
+    temperature, confidence = (
+        case.fitted.temperature(predictions),
+        case.fitted.confidence(predictions),
+    )
+    assert (temperature > 0).all() and torch.isfinite(temperature).all()
+    scaled = (predictions.logits.double() / temperature[:, None]).softmax(-1).amax(-1)
+    reachable = confidence > 1 / case.count + 1e-4
+    torch.testing.assert_close(scaled[reachable], confidence[reachable], atol=1e-6, rtol=0)
 
-    def test_inputs_are_untouched_and_fit_returns_itself(self, name, fresh):
-        predictions, labels = make_for(name, n=60)
-        copies = [x.clone() for x in (predictions.logits, predictions.view_logits, labels)]
-        assert fresh.fit(predictions, labels) is fresh
-        for copy, now in zip(
-            copies, (predictions.logits, predictions.view_logits, labels), strict=True
-        ):
-            assert torch.equal(copy, now)
 
-    def test_it_refuses_before_fit(self, fresh, other, tmp_path):
-        for ask in (fresh.classes, fresh.confidence, fresh.temperature, fresh.probabilities):
-            with pytest.raises(NotFittedError, match="is not fitted: call fit"):
-                ask(other[0])
-        with pytest.raises(NotFittedError, match="fit"):
-            fresh.save(tmp_path / "a.safetensors")
+@contract
+def each_sample_is_treated_alone(case):
+    fitted, predictions = case.fitted, case.other[0]
+    together, alone = fitted.confidence(predictions)[:7], fitted.confidence(predictions[:7])
+    torch.testing.assert_close(together, alone, atol=1e-6, rtol=0)
+    one = torch.cat([fitted.confidence(predictions[i : i + 1]) for i in range(7)])
+    torch.testing.assert_close(together, one, atol=1e-6, rtol=0)
 
-    def test_what_is_saved_loads_to_the_same_numbers(self, fitted, name, other, count, tmp_path):
-        path = tmp_path / "a.safetensors"
-        fitted.save(path)
-        loaded = rightly.load_calibrator(path)
-        assert torch.equal(loaded.confidence(other[0]), fitted.confidence(other[0]))
-        assert torch.equal(loaded.probabilities(other[0]), fitted.probabilities(other[0]))
-        with safe_open(path, "pt") as file:
-            header = file.metadata()
-        assert header["version"] == "5" and header["method"] == f'"{name}"'
-        assert header["class_count"] == str(count)
 
-    def test_other_classes_are_refused(self, fitted, count):
-        with pytest.raises(ValueError, match=f"must have {count} classes.*got 9"):
-            fitted.confidence(make(c=9)[0])
+@contract
+def fitting_is_repeatable_to_the_bit_on_any_number_of_threads(case):
+    threads, state = torch.get_num_threads(), torch.random.get_rng_state()
+    try:
+        torch.set_num_threads(1 if threads > 1 else 2)
+        torch.manual_seed(123)
+        again = case.fresh().fit(*make_for(case.name)).stored()
+    finally:
+        torch.set_num_threads(threads)
+        torch.random.set_rng_state(state)
+    assert again.keys() == case.fitted.stored().keys()
+    for key, tensor in case.fitted.stored().items():
+        assert torch.equal(tensor, again[key]), key
 
-    def test_other_views_or_features_are_refused_where_they_matter(self, fitted, other):
-        predictions = other[0]
-        turned = predictions.with_views(["view2", "view1", "view0"])
-        wide = Predictions(
-            predictions.logits, predictions.view_logits, torch.ones(300, 5), predictions.view_names
+
+@contract
+def fit_returns_itself_and_touches_neither_inputs_nor_the_global_random_state(case):
+    predictions, labels = make_for(case.name, n=60)
+    inputs = (predictions.logits, predictions.view_logits, predictions.features, labels)
+    copies, state = [x.clone() for x in inputs], torch.random.get_rng_state()
+    fresh = case.fresh()
+    assert fresh.fit(predictions, labels) is fresh
+    assert torch.equal(state, torch.random.get_rng_state())
+    for copy, now in zip(copies, inputs, strict=True):
+        assert torch.equal(copy, now)
+
+
+@contract
+def it_refuses_before_fit(case):
+    fresh = case.fresh()
+    for ask in (fresh.classes, fresh.confidence, fresh.temperature, fresh.probabilities):
+        with pytest.raises(NotFittedError, match="is not fitted: call fit"):
+            ask(case.other[0])
+    with pytest.raises(NotFittedError, match="fit"):
+        fresh.save(case.folder / "a.safetensors")
+
+
+@contract
+def what_is_saved_loads_to_the_same_numbers(case):
+    path = case.folder / "a.safetensors"
+    case.fitted.save(path)
+    loaded = rightly.load_calibrator(path)
+    for ask in ("confidence", "probabilities"):
+        assert torch.equal(
+            getattr(loaded, ask)(case.other[0]), getattr(case.fitted, ask)(case.other[0])
         )
-        if "view_logits" in fitted.needs + fitted.uses:
-            with pytest.raises(ValueError, match="in this order"):
-                fitted.confidence(turned)
-            with pytest.raises(ValueError, match="view"):
-                fitted.confidence(Predictions(predictions.logits))
-        else:
+    with safe_open(path, "pt") as file:
+        header = file.metadata()
+    assert header["version"] == "5" and header["method"] == f'"{case.name}"'
+    assert header["class_count"] == str(case.count)
+
+
+@contract
+def other_classes_are_refused(case):
+    with pytest.raises(ValueError, match=f"must have {case.count} classes.*got 9"):
+        case.fitted.confidence(make(c=9)[0])
+
+
+@contract
+def other_views_or_features_are_refused_where_they_matter(case):
+    fitted, predictions = case.fitted, case.other[0]
+    turned = predictions.with_views(["view2", "view1", "view0"])
+    wide = change(predictions, features=torch.ones(300, 5))
+    if "view_logits" in fitted.needs + fitted.uses:
+        with pytest.raises(ValueError, match="in this order"):
             fitted.confidence(turned)
-        if "features" in fitted.needs + fitted.uses:
-            with pytest.raises(ValueError, match="features must have 16 columns"):
-                fitted.confidence(wide)
-        else:
+        with pytest.raises(ValueError, match="view"):
+            fitted.confidence(Predictions(predictions.logits))
+    else:
+        fitted.confidence(turned)
+    if "features" in fitted.needs + fitted.uses:
+        with pytest.raises(ValueError, match="features must have 16 columns"):
             fitted.confidence(wide)
+    else:
+        fitted.confidence(wide)
 
-    def test_a_lacking_input_is_asked_for_by_name(self, fresh, sample):
-        bare = Predictions(sample[0].logits)
-        if fresh.needs:
-            with pytest.raises(ValueError, match=f"needs predictions with {fresh.needs[0]}"):
-                fresh.fit(bare, sample[1])
-        else:
-            fresh.fit(bare, sample[1])
 
-    def test_what_is_used_but_not_needed_may_be_missing(self, fresh, sample, other):
-        bare = Predictions(sample[0].logits)
-        if fresh.uses and not fresh.needs:
-            fresh.fit(bare, sample[1])
-            alone = fresh.confidence(Predictions(other[0].logits))
-            # What it was fitted without, it does not look at.
-            torch.testing.assert_close(fresh.confidence(other[0]), alone)
+@contract
+def inputs_that_it_needs_are_asked_for_by_name_and_others_may_be_missing(case):
+    fresh, (predictions, labels) = case.fresh(), case.sample
+    bare = Predictions(predictions.logits)
+    if fresh.needs:
+        with pytest.raises(ValueError, match=f"needs predictions with {fresh.needs[0]}"):
+            fresh.fit(bare, labels)
+        return
+    fresh.fit(bare, labels)
+    # What it was fitted without, it does not look at.
+    alone = fresh.confidence(Predictions(case.other[0].logits))
+    torch.testing.assert_close(fresh.confidence(case.other[0]), alone)
 
-    def test_only_unshifted_rows_are_fitted_unless_it_says_so(self, name, fitted):
-        predictions, labels = make_for(name)
-        shifted, wrong = make_for(name, seed=5)
-        both = rightly.concatenate(
-            [
-                predictions,
-                Predictions(
-                    shifted.logits,
-                    shifted.view_logits,
-                    shifted.features,
-                    shifted.view_names,
-                    shift=torch.ones(300, dtype=torch.int64),
-                ),
-            ]
-        )
-        again = rightly.calibrator(name).fit(both, torch.cat([labels, wrong]))
-        same = [
-            torch.equal(x, again.stored()[key])
-            for key, x in fitted.stored().items()
-            if not key.startswith("context.")  # which is learned from shifted rows too
-        ]
-        assert not all(same) if again.uses_shifted_rows else all(same)
 
-    def test_rows_that_are_all_shifted_are_refused(self, fresh, sample):
-        predictions, labels = sample
-        marked = Predictions(
-            predictions.logits,
-            predictions.view_logits,
-            predictions.features,
-            predictions.view_names,
-            shift=np.ones(300, int),
-        )
-        with pytest.raises(ValueError, match="every row is shifted"):
-            fresh.fit(marked, labels)
+@contract
+def only_unshifted_rows_are_fitted_unless_it_says_so(case):
+    predictions, labels = case.sample
+    shifted, wrong = make_for(case.name, seed=5)
+    shifted = change(shifted, shift=torch.ones(300, dtype=torch.int64))
+    both = rightly.concatenate([predictions, shifted])
+    again = case.fresh().fit(both, torch.cat([labels, wrong]))
+    same = [
+        torch.equal(x, again.stored()[key])
+        for key, x in case.fitted.stored().items()
+        if not key.startswith("context.")  # which is learned from shifted rows too
+    ]
+    assert not all(same) if again.uses_shifted_rows else all(same)
 
-    @pytest.mark.parametrize("side", ["right", "wrong"])
-    def test_one_sided_data_gives_numbers_and_a_warning(self, name, fresh, side):
-        predictions, labels = make_for(name, n=600)
-        rows = predictions.correct(labels) == (side == "right")
+
+@contract
+def rows_that_are_all_shifted_are_refused(case):
+    predictions, labels = case.sample
+    with pytest.raises(ValueError, match="every row is shifted"):
+        case.fresh().fit(change(predictions, shift=np.ones(300, int)), labels)
+
+
+@contract
+def one_sided_data_gives_numbers_and_a_warning(case):
+    predictions, labels = make_for(case.name, n=600)
+    for side in ("right", "wrong"):
+        fresh, rows = case.fresh(), predictions.correct(labels) == (side == "right")
         with pytest.warns(UserWarning, match=f"predicted {side}"):
             fresh.fit(predictions[rows], labels[rows])
-        confidence = fresh.confidence(predictions)
-        assert torch.isfinite(confidence).all()
-        assert torch.isfinite(fresh.probabilities(predictions)).all()
-
-    @pytest.mark.filterwarnings("ignore:.*classes have no calibration sample")
-    @pytest.mark.parametrize(
-        "kind", ["n = 10", "c = 2", "c = 3", "huge", "ties", "missing class", "double", "mixed"]
-    )
-    def test_edge_cases_give_numbers(self, name, fresh, kind, count):
-        predictions, labels = {
-            "n = 10": lambda: make_for(name, n=10),
-            "c = 2": lambda: make(n=120, c=2),
-            "c = 3": lambda: make_for(name, n=120, **({} if count == 2 else {"c": 3})),
-            "huge": lambda: _scaled(make_for(name, n=120), 1e4),
-            "ties": lambda: _rounded(make_for(name, n=120)),
-            "missing class": lambda: _without_class(make_for(name, n=200), 1),
-            "double": lambda: _in(make_for(name, n=120), torch.float64, torch.float64),
-            "mixed": lambda: _in(make_for(name, n=120), torch.float32, torch.float64),
-        }[kind]()
-        fresh.fit(predictions, labels)
-        confidence, rows = fresh.confidence(predictions), fresh.probabilities(predictions)
-        assert ((confidence >= 0) & (confidence <= 1)).all()
-        assert torch.equal(rows.argmax(-1), fresh.classes(predictions))
-        torch.testing.assert_close(rows.sum(-1), torch.ones(len(rows)).double())
-
-    def test_numpy_and_other_float_types_give_the_same(self, fitted, other):
-        predictions = other[0]
-        again = Predictions(
-            predictions.logits.numpy(),
-            predictions.view_logits.double(),
-            predictions.features.numpy(),
-            predictions.view_names,
-        )
-        torch.testing.assert_close(
-            fitted.confidence(predictions), fitted.confidence(again), atol=1e-5, rtol=0
-        )
-
-    def test_chunks_and_the_layout_of_memory_change_nothing(self, fitted, other, monkeypatch):
-        predictions = other[0]
-        whole = [ask(predictions) for ask in (fitted.confidence, fitted.probabilities)]
-        monkeypatch.setattr(execution, "CHUNK", 7 * predictions.class_count)
-        by_columns = Predictions(
-            predictions.logits.T.contiguous().T,
-            predictions.view_logits,
-            predictions.features,
-            predictions.view_names,
-        )
-        for each in (predictions, by_columns):
-            parts = [ask(each) for ask in (fitted.confidence, fitted.probabilities)]
-            for part, expected in zip(parts, whole, strict=True):
-                torch.testing.assert_close(part, expected, atol=1e-6, rtol=0)
-
-    def test_bad_labels_and_bad_predictions_are_refused(self, fresh, sample):
-        predictions, labels = sample
-        with pytest.raises(TypeError, match="labels must be integers"):
-            fresh.fit(predictions, labels.double())
-        with pytest.raises(ValueError, match="labels must have shape"):
-            fresh.fit(predictions, labels[:-1])
-        with pytest.raises(ValueError, match="labels must lie in"):
-            fresh.fit(predictions, labels + 1)
-        assert not fresh.is_fitted
+        assert torch.isfinite(fresh.confidence(predictions)).all(), side
+        assert torch.isfinite(fresh.probabilities(predictions)).all(), side
 
 
-def _scaled(data, factor):
-    predictions, labels = data
-    return Predictions(
-        predictions.logits * factor,
-        predictions.view_logits * factor,
-        predictions.features,
-        predictions.view_names,
-    ), labels
-
-
-def _rounded(data):
-    predictions, labels = data
-    return Predictions(
-        predictions.logits.round(),
-        predictions.view_logits.round(),
-        predictions.features.round(),
-        predictions.view_names,
-    ), labels
-
-
-def _in(data, own, others):
-    """The same in other types of numbers."""
-    predictions, labels = data
-    return Predictions(
-        predictions.logits.to(own),
-        predictions.view_logits.to(others),
-        predictions.features.to(others),
-        predictions.view_names,
-    ), labels
-
-
-def _without_class(data, missing):
+def without_class(data, missing):
     predictions, labels = data
     return predictions[labels != missing], labels[labels != missing]
+
+
+def convert(data, own, others):
+    """The same data, with one function of the logits and one of views and features."""
+    predictions, labels = data
+    return change(
+        predictions,
+        logits=own(predictions.logits),
+        view_logits=others(predictions.view_logits),
+        features=others(predictions.features),
+    ), labels
+
+
+def make_edge_cases(name):
+    """Data at the edge of what a method must take, by what it is."""
+    data, keep, double = make_for(name, n=120), torch.Tensor.clone, torch.Tensor.double
+    two_only = CALIBRATORS[name].fits_classes == 2
+    return {
+        "ten samples": make_for(name, n=10),
+        "two classes": make(n=120, c=2),
+        "three classes": data if two_only else make(n=120, c=3),
+        "huge logits": convert(data, lambda x: 1e4 * x, lambda x: 1e4 * x),
+        "ties": convert(data, torch.round, torch.round),
+        "a class without samples": without_class(make_for(name, n=200), 1),
+        "double precision": convert(data, double, double),
+        "logits and views of different precision": convert(data, keep, double),
+    }
+
+
+@contract
+def edge_cases_give_numbers(case):
+    for kind, (predictions, labels) in make_edge_cases(case.name).items():
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*classes have no calibration sample")
+            fitted = case.fresh().fit(predictions, labels)
+        confidence, rows = fitted.confidence(predictions), fitted.probabilities(predictions)
+        assert ((confidence >= 0) & (confidence <= 1)).all(), kind
+        assert torch.equal(rows.argmax(-1), fitted.classes(predictions)), kind
+        assert ((rows.sum(-1) - 1).abs() < 1e-7).all(), kind
+
+
+@contract
+def numpy_and_other_float_types_give_the_same(case):
+    predictions = case.other[0]
+    again = change(
+        predictions,
+        logits=predictions.logits.numpy(),
+        view_logits=predictions.view_logits.double(),
+        features=predictions.features.numpy(),
+    )
+    torch.testing.assert_close(
+        case.fitted.confidence(predictions), case.fitted.confidence(again), atol=1e-5, rtol=0
+    )
+
+
+@contract
+def chunks_and_the_layout_of_memory_change_nothing(case):
+    predictions, asks = case.other[0], (case.fitted.confidence, case.fitted.probabilities)
+    whole = [ask(predictions) for ask in asks]
+    by_columns = change(predictions, logits=predictions.logits.T.contiguous().T)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(execution, "CHUNK", 7 * predictions.class_count)
+        for each in (predictions, by_columns):
+            for ask, expected in zip(asks, whole, strict=True):
+                torch.testing.assert_close(ask(each), expected, atol=1e-6, rtol=0)
+
+
+@contract
+def bad_labels_and_bad_predictions_are_refused(case):
+    fresh, (predictions, labels) = case.fresh(), case.sample
+    with pytest.raises(TypeError, match="labels must be integers"):
+        fresh.fit(predictions, labels.double())
+    with pytest.raises(ValueError, match="labels must have shape"):
+        fresh.fit(predictions, labels[:-1])
+    with pytest.raises(ValueError, match="labels must lie in"):
+        fresh.fit(predictions, labels + 1)
+    assert not fresh.is_fitted
+
+
+@pytest.fixture(scope="module")
+def case_of(tmp_path_factory):
+    """The case of a method with its default arguments; all points share its fit."""
+    return cache(lambda name: Case(name, {}, tmp_path_factory.mktemp(name)))
+
+
+@pytest.mark.parametrize("point", CONTRACT, ids=lambda point: point.__name__)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_contract(name, point, case_of):
+    point(case_of(name))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_contract_in_one(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(optimise, "ITERATIONS", 10)
+    case = Case(name, choose_quick_arguments(name), tmp_path)
+    for point in CONTRACT:
+        point(case)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in OTHERS if choose_quick_arguments(name)])
+def test_contract_in_one_of_networks_as_they_are_by_default(name, tmp_path):
+    case = Case(name, {}, tmp_path)
+    for point in CONTRACT:
+        point(case)
 
 
 @pytest.mark.parametrize(
@@ -348,9 +400,10 @@ def _without_class(data, missing):
 def test_single_precision_is_enough_for_many_classes(name, tolerance, monkeypatch):
     """Where exponentials are those of torch's softmax, in chunks that memory is used again for."""
     monkeypatch.setattr(execution, "CHUNK", 90 * 200)
-    predictions, labels = _scaled(make(n=2000, c=200), 1.5)
+    scaled, double = (lambda x: 1.5 * x), torch.Tensor.double
+    predictions, labels = convert(make(n=2000, c=200), scaled, scaled)
     fitted = rightly.calibrator(name).fit(predictions, labels)
-    double, _ = _in((predictions, labels), torch.float64, torch.float64)
+    double, _ = convert((predictions, labels), double, double)
     for ask in (fitted.confidence, fitted.probabilities):
         torch.testing.assert_close(ask(predictions), ask(double), atol=tolerance, rtol=0)
     again = rightly.calibrator(name).fit(double, labels).confidence(double)

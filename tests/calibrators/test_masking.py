@@ -7,6 +7,7 @@ import torch
 import rightly
 from rightly import CALIBRATORS, Predictions
 from rightly.predictions.masking import MASKED
+from tests.calibrators.quick import choose_quick_arguments
 from tests.conftest import make, make_for
 
 ANY_CLASSES = [name for name, method in CALIBRATORS.items() if not method.fits_classes]
@@ -29,8 +30,7 @@ def mask(value, n=48):
 @pytest.mark.parametrize("name", ANY_CLASSES)
 def test_masked_classes_have_probability_zero_under_every_calibrator(name):
     predictions, labels, masked = mask(-torch.inf)
-    arguments = {"epochs": 2} if CALIBRATORS[name].takes("epochs") else {}
-    fitted = rightly.calibrator(name, **arguments).fit(predictions, labels)
+    fitted = rightly.calibrator(name, **choose_quick_arguments(name)).fit(predictions, labels)
     confidence, rows = fitted.confidence(predictions), fitted.probabilities(predictions)
     assert ((confidence >= 0) & (confidence <= 1)).all()
     assert (rows[masked] == 0).all() and torch.isfinite(rows).all()
@@ -52,8 +52,7 @@ def test_masked_classes_have_probability_zero_under_every_calibrator(name):
 @pytest.mark.parametrize("name", CALIBRATORS)
 def test_one_sample_is_fitted_or_refused_in_words(name):
     predictions, labels = make_for(name, n=1)
-    arguments = {"epochs": 2} if CALIBRATORS[name].takes("epochs") else {}
-    calibrator = rightly.calibrator(name, **arguments)
+    calibrator = rightly.calibrator(name, **choose_quick_arguments(name))
     if name.startswith("proximity"):
         with pytest.raises(ValueError, match="at least 2 calibration samples"):
             calibrator.fit(predictions, labels)

@@ -68,8 +68,9 @@ def test_a_fit_that_ends_in_one_temperature_says_so(name, tmp_path):
         is_one = float(temperature.std() / temperature.mean()) < 1e-6
         assert is_one == (fitted.fit_note == "one temperature for all samples")
         assert is_one == repr(fitted).endswith("with 3 views, one temperature for all samples>")
-        fitted.save(tmp_path / "c.safetensors")
-        assert rightly.load_calibrator(tmp_path / "c.safetensors").fit_note == fitted.fit_note
+        if is_one not in notes:
+            fitted.save(tmp_path / "c.safetensors")
+            assert rightly.load_calibrator(tmp_path / "c.safetensors").fit_note == fitted.fit_note
         notes.append(is_one)
     count = sum(notes)
     assert count > 0

@@ -93,7 +93,6 @@ def test_onnx_fingerprints_see_weights_beside_the_graph(tmp_path):
     assert open_model(spec).fingerprint != alone
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_an_exported_onnx_classifier_agrees_with_torch(tmp_path, small, images):
     pytest.importorskip("onnxscript")

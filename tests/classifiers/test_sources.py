@@ -242,7 +242,6 @@ def torchvision(loadable_torchvision):
     return pytest.importorskip("torchvision")
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_real_timm_models(torchvision, tmp_path):
     timm = pytest.importorskip("timm")
@@ -261,7 +260,6 @@ def test_real_timm_models(torchvision, tmp_path):
             assert torch.allclose(features, last, atol=1e-4)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_real_torchvision_models(torchvision, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
@@ -280,7 +278,6 @@ def test_real_torchvision_models(torchvision, tmp_path, monkeypatch):
         assert classifier.class_names[:2] == ("tench", "goldfish") and features.ndim == 2
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_real_hugging_face_models(tmp_path):
     transformers = pytest.importorskip("transformers", exc_type=Exception)

@@ -23,7 +23,7 @@ def test_it_writes_what_the_calibrator_gives(files, tmp_path):
     predictions, _ = rightly.load(files / "ind.npz")
     fitted = rightly.load_calibrator(saved)
     names = ["index", "predicted_class", "confidence", "raw_confidence", "temperature"]
-    assert list(rows[0]) == [*names, "context_score", "unadapted_confidence", "agreement"]
+    assert list(rows[0]) == [*names, "shift_score", "unadapted_confidence", "agreement"]
     columns = {key: np.array([float(row[key]) for row in rows]) for key in rows[0]}
     np.testing.assert_array_equal(columns["index"], np.arange(200))
     np.testing.assert_array_equal(columns["predicted_class"], predictions.classes)
@@ -33,7 +33,7 @@ def test_it_writes_what_the_calibrator_gives(files, tmp_path):
     same = predictions.view_logits.argmax(-1) == predictions.classes[:, None]
     np.testing.assert_allclose(columns["agreement"], same.double().mean(1))
     context = fitted.calibrator.context
-    shrunk = context.shrink(columns["context_score"].mean(), 200).value
+    shrunk = context.shrink(columns["shift_score"].mean(), 200).value
     adapted = fitted.adapt(predictions).calibrator.context
     np.testing.assert_allclose(shrunk, float(adapted.value))
 
@@ -44,7 +44,7 @@ def test_scores_of_contexts_are_those_of_the_unadapted_calibrator(files):
     shown, _ = rightly.load(files / "ind.npz")
     adapted = fitted.adapt(shown)
     plain, moved = compute_scores(fitted, shown), compute_scores(adapted, shown)
-    np.testing.assert_array_equal(plain["context_score"], moved["context_score"])
+    np.testing.assert_array_equal(plain["shift_score"], moved["shift_score"])
     assert (plain["confidence"] != moved["confidence"]).any()
     np.testing.assert_array_equal(moved["unadapted_confidence"], plain["confidence"])
     assert "agreement" not in plain  # temperature scaling looks at no view
@@ -57,7 +57,7 @@ def test_exported_models_tell_what_apply_writes(files):
     find_context(fitted.calibrator)  # what saving does
     fitted = fitted.hold_out(*rightly.load(files / "ind.npz"), score="aps")
     columns = compute_scores(fitted, predictions[:3])
-    stage = CalibrationStage(fitted, predictions.view_names, takes_context=True)
+    stage = CalibrationStage(fitted, predictions.view_names, outputs_shift_score=True)
     stacked = torch.cat([predictions.logits[:, None], predictions.view_logits], 1)[:3]
     with torch.no_grad():
         outputs = stage(stacked.transpose(0, 1).flatten(0, 1)).to_numpy()

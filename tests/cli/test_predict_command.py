@@ -23,7 +23,7 @@ def test_json_lines_are_one_object_a_picture(place, tmp_path, capsys):
     assert rows[0]["name"] in ("red", "green", "blue", "dark")
     assert rows[0]["confidence"] == pytest.approx(float(outputs.confidence[0]), abs=1e-5)
     assert rows[0]["accept"] is bool(outputs.accept[0])
-    assert rows[0]["context_score"] == pytest.approx(float(outputs.context_score[0]), abs=1e-4)
+    assert rows[0]["shift_score"] == pytest.approx(float(outputs.shift_score[0]), abs=1e-4)
     same = outputs.view_classes[0] == outputs.classes[0]
     assert rows[0]["agreement"] == pytest.approx(float(same.double().mean()))
     document = json.loads(table.read_text())
@@ -34,11 +34,11 @@ def test_json_lines_are_one_object_a_picture(place, tmp_path, capsys):
 def test_a_context_stands_in_for_that_of_the_file(place, capsys):
     one = str(place / "photos" / "inner" / "0.png")
     rows = []
-    for options in ([], ["--context", "0"], ["--context=-0.5"]):
+    for options in ([], ["--shift-estimate", "0"], ["--shift-estimate=-0.5"]):
         assert main(["predict", str(place / "model.onnx"), one, "--jsonl", *options]) == 0
         rows.append(json.loads(capsys.readouterr().out))
     assert rows[0] == rows[1] and rows[2]["confidence"] < rows[0]["confidence"]
-    assert rows[2]["context_score"] == rows[0]["context_score"]
+    assert rows[2]["shift_score"] == rows[0]["shift_score"]
 
 
 def test_a_table_names_what_cannot_be_read(place, capsys, tmp_path):

@@ -183,7 +183,6 @@ def test_hugging_face_splits_are_chosen_by_name():
         open_images(splits)
 
 
-@pytest.mark.slow
 def test_real_hugging_face_data_sets_are_read():
     datasets = pytest.importorskip("datasets")
     pictures = [Image.new("RGB", (8, 8), colour(i)) for i in range(4)]

@@ -40,7 +40,6 @@ def test_a_published_subset_is_recognised_by_its_classes(tmp_path, monkeypatch):
     assert recognise_layout(root) == "imagenet-a"
 
 
-@pytest.mark.slow
 def test_digests_of_the_published_subsets_and_names_are_right():
     timm = importlib.util.find_spec("timm")  # found, not loaded: it may lack its torchvision
     if timm is None:

@@ -16,16 +16,16 @@ def draw(i, samples):
 
 def make_block(i, samples=7, worker="a"):
     classes, residuals, confidence = draw(i, samples)
-    return Block.of(f"{worker}-{i}", i, classes, context_score=residuals, confidence=confidence)
+    return Block.of(f"{worker}-{i}", i, classes, shift_score=residuals, confidence=confidence)
 
 
 def test_a_window_holds_the_newest_blocks_and_their_means():
     window = ContextWindow(20).add(*(make_block(i) for i in range(9)))
     assert [block.at for block in window.blocks] == [6, 7, 8] and window.samples == 21
     values = np.concatenate([draw(i, 7)[1] for i in (6, 7, 8)])
-    assert window.mean("context_score") == pytest.approx(values.mean(), abs=1e-6)
+    assert window.mean("shift_score") == pytest.approx(values.mean(), abs=1e-6)
     assert sum(window.counts.values()) == 21
-    assert np.isnan(ContextWindow().mean("context_score"))
+    assert np.isnan(ContextWindow().mean("shift_score"))
 
 
 def test_windows_of_workers_merge_in_any_order_to_the_same_snapshot():
@@ -52,10 +52,10 @@ def test_what_does_not_belong_is_refused():
         window.merge(ContextWindow(50, "other"))
     with pytest.raises(ValueError, match="confidence must have one value for each of 2"):
         Block.of("a", 1, [0, 1], confidence=[0.5])
-    with pytest.raises(ValueError, match="context_score must hold numbers"):
-        Block.of("a", 1, [0, 1], context_score=[0.5, np.nan])
+    with pytest.raises(ValueError, match="shift_score must hold numbers"):
+        Block.of("a", 1, [0, 1], shift_score=[0.5, np.nan])
     with pytest.raises(ValueError, match="must hold 1 to"):
-        Block.of("a", 1, [], context_score=[])
+        Block.of("a", 1, [], shift_score=[])
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,6 @@ def test_one_error_among_the_surest_is_no_end_where_samples_are_many():
     assert rightly.threshold(*make_sample([3], 5000)).accepted == 5000
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("top", [0.021, 0.0])
 def test_the_promise_is_kept_as_often_as_promised(top):
     """Errors get more from the surest on: at 2.1 % from the first, or past 2 % at two thirds."""

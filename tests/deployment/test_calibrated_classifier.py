@@ -18,12 +18,15 @@ from tests.deployment.tiny_models import (
 )
 
 
-def test_forward_gives_scaled_logits_confidence_and_temperature():
+def test_forward_gives_logits_of_the_probabilities_and_confidence():
     model = CalibratedClassifier(Small(), fitted())
     images = to_tensor(pictures(5)).float() / 255
-    logits, confidence, temperature = model(images)
+    logits, confidence = model(images)
+    outputs = model.predict(images)
     raw = Small().eval()(PREPROCESSING.normalise(images))
-    assert torch.allclose(logits, raw / temperature[:, None], atol=1e-5)
+    scaled = (raw / outputs.temperature[:, None]).log_softmax(-1)
+    assert torch.allclose(logits, scaled, atol=1e-5)
+    assert torch.allclose(logits.softmax(-1), outputs.probabilities, atol=1e-6)
     assert torch.allclose(logits.softmax(-1).amax(-1), confidence, atol=1e-5)
 
 

@@ -39,19 +39,20 @@ def test_onnxruntime_runs_with_and_without_the_input(files, kind):
     session = onnxruntime.InferenceSession(files[kind])
     assert [value.name for value in session.get_inputs()] == ["images"]
     (optional,) = session.get_overridable_initializers()
-    assert (optional.name, optional.shape, optional.type) == ("context", [], "tensor(float)")
-    names = ["confidence", "unadapted_confidence", "context_score", "probabilities", "classes"]
+    assert (optional.name, optional.shape, optional.type) == ("shift_estimate", [], "tensor(float)")
+    names = ["confidence", "unadapted_confidence", "shift_score", "probabilities", "classes"]
     without = session.run(names, {"images": SCALED})
-    at_none = session.run(names, {"images": SCALED, "context": np.array(0, np.float32)})
+    at_none = session.run(names, {"images": SCALED, "shift_estimate": np.array(0, np.float32)})
     for a, b in zip(without, at_none, strict=True):
         assert np.array_equal(a, b)
     assert np.array_equal(without[0], without[1])
 
-    limits = json.loads(session.get_modelmeta().custom_metadata_map[ONNX_KEY])["context"]["limits"]
+    metadata = json.loads(session.get_modelmeta().custom_metadata_map[ONNX_KEY])
+    limits = metadata["shift_adaptation"]["limits"]
     at = limits[0] / 2
     arguments = {"budget": 1.8} if kind == "budget" else {"threshold": 0.6}
     ours = CalibratedClassifier(Small(), fitted(**arguments)).predict(to_tensor(IMAGES), at)
-    theirs = session.run(names, {"images": SCALED, "context": np.array(at, np.float32)})
+    theirs = session.run(names, {"images": SCALED, "shift_estimate": np.array(at, np.float32)})
     for name, value in zip(names, theirs, strict=True):
         assert np.allclose(value, getattr(ours.to_numpy(), name), atol=1e-4), name
     assert (theirs[0] < without[0] - 1e-3).all() and np.array_equal(theirs[4], without[4])
@@ -60,8 +61,8 @@ def test_onnxruntime_runs_with_and_without_the_input(files, kind):
 
 def test_a_caller_without_rightly_adapts_by_the_metadata_alone(files):
     exported, calibrator = open_exported(files[".onnx"]), fitted(threshold=0.6)
-    table = exported.metadata["context"]
-    scores = exported.predict(IMAGES).context_score
+    table = exported.metadata["shift_adaptation"]
+    scores = exported.predict(IMAGES).shift_score
     low, high = table["limits"]
     context = np.clip(scores.mean(), low, high) * len(scores) / (len(scores) + table["noise"])
     assert shrink_context(float(scores.mean()), len(scores), table) == pytest.approx(context)
@@ -79,9 +80,9 @@ def test_a_program_of_torch_takes_the_context_by_name(files):
     exported = open_exported(files[".pt2"])
     plain = exported.predict(IMAGES)
     assert np.array_equal(plain.confidence, exported.predict(IMAGES, 0.0).confidence)
-    at = exported.metadata["context"]["limits"][0]
+    at = exported.metadata["shift_adaptation"]["limits"][0]
     program = torch.export.load(files[".pt2"]).module()
-    outputs = program(torch.from_numpy(SCALED), context=torch.tensor(at))
+    outputs = program(torch.from_numpy(SCALED), shift_estimate=torch.tensor(at))
     found = outputs["confidence"].detach().numpy()
     assert np.allclose(found, exported.predict(IMAGES, at).confidence, atol=1e-6)
     assert (found < plain.confidence).all()
@@ -92,7 +93,7 @@ def test_the_default_is_the_context_that_the_calibrator_is_adapted_to(tmp_path):
     value = float(adapted.calibrator.context.value)
     assert value != 0
     metadata = export_model(Small(), adapted, tmp_path / "m.onnx")
-    assert metadata["context"]["value"] == value
+    assert metadata["shift_adaptation"]["value"] == value
     assert metadata["adapted"] == {"samples": len(IMAGES), "context": value}
     exported, unlabelled = open_exported(tmp_path / "m.onnx"), collect(STORED)
     plain = fitted("temperature_scaling")
@@ -100,22 +101,22 @@ def test_the_default_is_the_context_that_the_calibrator_is_adapted_to(tmp_path):
         found = exported.predict(IMAGES, context).confidence
         assert np.allclose(found, calibrator.confidence(unlabelled), atol=1e-5)
 
-    without = export_model(Small(), adapted, tmp_path / "n.pt2", context=False)
-    assert "context" not in without and without["adapted"] == metadata["adapted"]
+    without = export_model(Small(), adapted, tmp_path / "n.pt2", adaptable=False)
+    assert "shift_adaptation" not in without and without["adapted"] == metadata["adapted"]
     fixed = open_exported(tmp_path / "n.pt2")
     outputs = fixed.predict(IMAGES)
-    assert outputs.context_score is None and outputs.unadapted_confidence is None
+    assert outputs.shift_score is None and outputs.unadapted_confidence is None
     assert np.allclose(outputs.confidence, exported.predict(IMAGES).confidence, atol=1e-5)
-    with pytest.raises(ValueError, match="context is for models that take one"):
+    with pytest.raises(ValueError, match="shift_estimate needs a model that can be adapted"):
         fixed.predict(IMAGES, -0.5)
 
 
 def test_a_context_beyond_the_limits_is_clipped_and_one_that_is_no_number_refused():
     model = CalibratedClassifier(Small(), fitted("temperature_scaling"))
-    low = float(model.context.limits[0])
+    low = float(model.shift_adaptation.limits[0])
     lowest, beyond = (model.predict(to_tensor(IMAGES), at) for at in (low, 10 * low))
     assert torch.equal(lowest.confidence, beyond.confidence)
-    with pytest.raises(ValueError, match="context must be a finite number, got nan"):
+    with pytest.raises(ValueError, match="shift_estimate must be a finite number, got nan"):
         model.predict(to_tensor(IMAGES), float("nan"))
 
 
@@ -123,12 +124,12 @@ def test_a_calibrator_that_cannot_be_adapted_gives_a_file_as_before(tmp_path):
     collected, labels = collect(pictures(80, seed=2)).without_views(), np.arange(80) % 4
     calibrator = rightly.calibrator("temperature_scaling").fit(collected, labels)
     model = CalibratedClassifier(Small(), calibrator, preprocessing=PREPROCESSING)
-    assert model.context is None and "context" not in model.metadata
-    assert model.predict(to_tensor(IMAGES)).context_score is None
+    assert model.shift_adaptation is None and "shift_adaptation" not in model.metadata
+    assert model.predict(to_tensor(IMAGES)).shift_score is None
     metadata = export_classifier(model, tmp_path / "m.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
-    assert not session.get_overridable_initializers() and "context" not in metadata
-    assert "context_score" not in [output.name for output in session.get_outputs()]
+    assert not session.get_overridable_initializers() and "shift_adaptation" not in metadata
+    assert "shift_score" not in [output.name for output in session.get_outputs()]
 
 
 @pytest.mark.parametrize("options", [{"method": "temperature_scaling"}, {"budget": 1.8}])
@@ -138,7 +139,7 @@ def test_a_recalibrated_calibrator_is_exported_as_it_is(tmp_path, options):
     wrong = (labels + (torch.arange(len(labels)) % 3 == 0)) % 4
     after = before.recalibrate(before.select_views(collected), wrong)
     metadata = export_model(Small(), after, tmp_path / "m.onnx")
-    assert metadata["recalibrated"]["samples"] == 400 and "context" not in metadata
+    assert metadata["recalibrated"]["samples"] == 400 and "shift_adaptation" not in metadata
     ours = CalibratedClassifier(Small(), after).predict(to_tensor(IMAGES)).to_numpy()
     theirs = open_exported(tmp_path / "m.onnx").predict(IMAGES)
     assert np.abs(ours.confidence - theirs.confidence).max() < 1e-4

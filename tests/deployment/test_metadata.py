@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rightly.deployment.metadata import VERSION, check_metadata, parse_metadata, read_config
-from tests.deployment.tiny_onnx import CONTEXT, METADATA
+from tests.deployment.tiny_onnx import ADAPTATION, METADATA
 
 
 def test_metadata_are_read_from_json_and_from_a_folder(tmp_path):
@@ -27,8 +27,14 @@ def test_metadata_are_read_from_json_and_from_a_folder(tmp_path):
         (json.dumps(METADATA | {"preprocessing": {"rotate": 3}}), "damaged metadata"),
         (json.dumps(METADATA | {"threshold": {}}), "damaged metadata"),
         (json.dumps(METADATA | {"passes": "many"}), "damaged metadata"),
-        (json.dumps(METADATA | {"context": CONTEXT | {"weights": [0.5, 0.0]}}), "damaged metadata"),
-        (json.dumps(METADATA | {"context": CONTEXT | {"kind_contexts": []}}), "damaged metadata"),
+        (
+            json.dumps(METADATA | {"shift_adaptation": ADAPTATION | {"weights": [0.5, 0.0]}}),
+            "damaged metadata",
+        ),
+        (
+            json.dumps(METADATA | {"shift_adaptation": ADAPTATION | {"kind_contexts": []}}),
+            "damaged metadata",
+        ),
     ],
 )
 def test_what_cannot_be_relied_on_is_refused(text, message):

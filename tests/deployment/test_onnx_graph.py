@@ -7,24 +7,19 @@ import pytest
 import torch
 from onnx import helper, numpy_helper
 
-from rightly import CALIBRATORS, CalibratedClassifier, Predictions
+from rightly import CalibratedClassifier, Predictions
 from rightly.deployment import export_classifier, open_exported
-from rightly.deployment.inputs import make_batch
-from rightly.deployment.onnx_graph import build_graph, list_outputs
-from rightly.deployment.onnx_tracing import silence_tracer, trace_module
-from rightly.deployment.outputs import OUTPUT_NAMES, read_outputs
-from rightly.deployment.stages import StackedCalibration, ViewStage
+from rightly.deployment.onnx_graph import build_graph
+from rightly.deployment.onnx_tracing import silence_tracer
+from rightly.deployment.outputs import OUTPUT_NAMES
 from tests.deployment.tiny_models import (
     PREPROCESSING,
     Small,
     fitted,
     pictures,
     predictions,
-    rehearsed,
     to_tensor,
 )
-
-ANY_CLASSES = [name for name, method in CALIBRATORS.items() if not method.fits_classes]
 
 
 def test_no_path_of_this_machine_is_in_the_file(files):
@@ -139,7 +134,7 @@ def test_features_that_a_file_does_not_give_are_refused(tmp_path):
         build_graph(model, torch.zeros(2, 3, 16, 16))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", [{}, {"budget": 1.8}])
 def test_features_go_to_the_calibrator(tmp_path, arguments):
     calibrator = fitted("rightly", neighbours=50, **arguments)
@@ -151,50 +146,7 @@ def test_features_go_to_the_calibrator(tmp_path, arguments):
     assert np.abs(outputs.confidence - expected.confidence).max() < 1e-5
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [*ANY_CLASSES, "rightly, shifted", "rightly, neighbours"])
-def test_every_calibrator_computes_the_same_in_a_graph(name):
-    if name == "rightly, shifted":
-        calibrator = rehearsed()
-        # Random features are in the graph too.
-        assert count_numbers(calibrator) > count_numbers(fitted("rightly"))
-    elif name == "rightly, neighbours":
-        calibrator = fitted("rightly", threshold=0.5, neighbours=50)
-    else:
-        arguments = {"epochs": 3} if name == "true_class_probability" else {}
-        calibrator = fitted(name, threshold=0.5, **arguments)
-    model = CalibratedClassifier(Small(), calibrator, preprocessing=PREPROCESSING)
-    images = list(pictures(30, seed=8))
-    at = None if model.context is None else float(model.context.limits[0]) / 2
-    expected = model.predict(images, at).to_numpy()
-    inputs = {"stacked": (torch.randn(8, 4), "stack")}
-    if "features" in model.calibrator.needs:
-        inputs["features"] = (torch.ones(8, 8), "stack")
-    if at is not None:
-        inputs["context"] = (torch.tensor(-0.5), "")
-    names = [f"outputs_{name}" for name in list_outputs(model)]
-    with silence_tracer():
-        graph = trace_module(StackedCalibration(model.calibration), inputs, names)
-    session = onnxruntime.InferenceSession(graph.SerializeToString())
-    with torch.no_grad():
-        batch = ViewStage(model.views, PREPROCESSING)(make_batch(images, PREPROCESSING))
-        values = model.network(batch)
-    taken = {value.name for value in session.get_inputs()}
-    feed = {n: part.numpy() for n, part in zip(inputs, values, strict=False) if n in taken}
-    if at is not None:
-        feed["context"] = np.array(at, np.float32)
-    outputs = read_outputs(dict(zip(list_outputs(model), session.run(names, feed), strict=True)))
-    assert (outputs.classes == expected.classes).all()
-    assert np.abs(outputs.probabilities - expected.probabilities).max() < 1e-5
-    assert np.abs(outputs.confidence - expected.confidence).max() < 1e-5
-    assert np.allclose(outputs.temperature, expected.temperature, rtol=1e-3)
-    assert (outputs.accept == expected.accept).all()
-    if at is not None:
-        assert np.allclose(outputs.context_score, expected.context_score, atol=1e-2)
-        assert np.abs(outputs.confidence - outputs.unadapted_confidence).max() > 1e-3
-
-
-@pytest.mark.slow
+@pytest.mark.long
 def test_transcal_is_exported_with_the_temperature_it_was_adapted_to(tmp_path):
     calibrator, (collected, _) = fitted("transcal"), predictions()
     batch = collected[:150]
@@ -206,7 +158,3 @@ def test_transcal_is_exported_with_the_temperature_it_was_adapted_to(tmp_path):
     temperature = float(adapted.temperature(collected[:1]))
     assert abs(temperature / float(calibrator.temperature(collected[:1])) - 1) > 0.1
     assert np.allclose(outputs.temperature, temperature, rtol=1e-5)
-
-
-def count_numbers(calibrator):
-    return sum(tensor.numel() for tensor in calibrator.calibrator.stored().values())

@@ -14,7 +14,6 @@ def make_outputs(n=3, library=np):
         classes=library.zeros(n, dtype=library.int64),
         confidence=library.linspace(0.1, 0.9, n),
         raw_confidence=library.ones(n),
-        temperature=library.ones(n),
         probabilities=library.ones((n, 2)) / 2,
     )
 
@@ -23,7 +22,7 @@ def test_only_what_there_is_is_listed_in_the_order_of_the_fields():
     assert tuple(make_outputs().to_dict()) == REQUIRED
     both = replace(make_outputs(), in_set=np.ones((3, 2), bool), accept=np.ones(3, bool))
     assert tuple(both.to_dict()) == (*REQUIRED, "accept", "in_set")
-    assert OUTPUT_NAMES[:5] == REQUIRED
+    assert OUTPUT_NAMES[:4] == REQUIRED
 
 
 def test_tensors_become_arrays():

@@ -15,7 +15,7 @@ def test_equal_outputs_differ_in_nothing():
 
 
 def test_the_largest_difference_counts():
-    ours = replace(make_outputs(), accept=np.array([True, True, False]))
+    ours = replace(make_outputs(), temperature=np.ones(3), accept=np.array([True, True, False]))
     theirs = replace(
         ours,
         confidence=ours.confidence + np.array([0, 0.02, -0.01]),

@@ -64,16 +64,16 @@ def test_graphs_compute_the_same_sets():
     logits = 3 * torch.randn(400, 4, generator=torch.Generator().manual_seed(4))
     logits[::7, 1] = -torch.inf
     logits[1] = 1.0
-    inputs = {"stacked": (torch.randn(8, 4), "stack"), "context": (torch.tensor(-0.5), "")}
+    inputs = {"stacked": (torch.randn(8, 4), "stack"), "shift_estimate": (torch.tensor(-0.5), "")}
     names = [f"outputs_{name}" for name in list_outputs(model)]
     with silence_tracer():
         graph = trace_module(StackedCalibration(model.calibration), inputs, names)
     session = onnxruntime.InferenceSession(graph.SerializeToString())
-    for context in (0.0, -0.4):
-        feed = {"stacked": logits.numpy(), "context": np.array(context, np.float32)}
+    for estimate in (0.0, -0.4):
+        feed = {"stacked": logits.numpy(), "shift_estimate": np.array(estimate, np.float32)}
         theirs = read_outputs(dict(zip(list_outputs(model), session.run(names, feed), strict=True)))
         with torch.no_grad():
-            ours = model.calibration(logits, None, torch.tensor(context)).to_numpy()
+            ours = model.calibration(logits, None, torch.tensor(estimate)).to_numpy()
         assert not theirs.in_set[::7, 1].any() and ours.in_set.any()
         # A score on the threshold may go either way with the last digit of an exponential.
         assert compare_outputs(ours, theirs)["in_set_differs"] <= 2 / ours.in_set.size

@@ -126,7 +126,7 @@ def test_bad_batches_are_refused(tmp_path, images, message):
 
 
 def test_outputs_are_read_by_name_and_unknown_ones_are_ignored(tmp_path):
-    names = ("from_the_future", *reversed(REQUIRED))
+    names = ("from_the_future", "temperature", *reversed(REQUIRED))
     model = open_exported(write_onnx(tmp_path / "m.onnx", names, threshold=None))
     outputs = model.predict(np.full((2, 8, 8, 3), (10, 200, 30), np.uint8))
     assert outputs.classes.tolist() == [1, 1] and outputs.temperature.tolist() == [2, 2]

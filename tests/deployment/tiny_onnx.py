@@ -20,6 +20,7 @@ METADATA = {
     "classifier": {"name": "brightest_channel", "fingerprint": None},
     "calibration": None,
     "threshold": {"value": 0.6},
+    "has_temperature": True,
     "passes": 1.0,
 }
 SHAPES = {
@@ -30,10 +31,10 @@ SHAPES = {
     "probabilities": (TensorProto.FLOAT, ["n", 3]),
     "accept": (TensorProto.BOOL, ["n"]),
     "from_the_future": (TensorProto.FLOAT, ["n"]),
-    "context_score": (TensorProto.FLOAT, ["n"]),
+    "shift_score": (TensorProto.FLOAT, ["n"]),
     "unadapted_confidence": (TensorProto.FLOAT, ["n"]),
 }
-CONTEXT = {
+ADAPTATION = {
     "value": 0.0,
     "weights": [0.5, 0.0, 0.0],
     "limits": [-3.0, 1.0],
@@ -46,8 +47,8 @@ CONTEXT = {
 
 def write_adaptable(path: Path, **changes) -> Path:
     """One that takes a context: its score is the log-odds of its confidence, less 2."""
-    names = (*tuple(SHAPES)[:6], "context_score", "unadapted_confidence")
-    return write_onnx(path, names, context=CONTEXT, **changes)
+    names = (*tuple(SHAPES)[:6], "shift_score", "unadapted_confidence")
+    return write_onnx(path, names, shift_adaptation=ADAPTATION, **changes)
 
 
 def write_onnx(
@@ -81,9 +82,13 @@ def write_onnx(
         helper.make_node("Identity", ["zeros"], ["from_the_future"]),
     ]
     declared = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 3, *sides])]
-    if changes.get("context"):
-        declared.append(helper.make_tensor_value_info("context", TensorProto.FLOAT, []))
-        constants |= {"context": np.float32(0), "one": np.float32(1), "half": np.float32(0.5)}
+    if changes.get("shift_adaptation"):
+        declared.append(helper.make_tensor_value_info("shift_estimate", TensorProto.FLOAT, []))
+        constants |= {
+            "shift_estimate": np.float32(0),
+            "one": np.float32(1),
+            "half": np.float32(0.5),
+        }
         nodes[6] = helper.make_node(
             "ReduceMax", ["probabilities", "axis"], ["unadapted_confidence"], keepdims=0
         )
@@ -91,8 +96,8 @@ def write_onnx(
             helper.make_node("Sub", ["one", "unadapted_confidence"], ["wrong"]),
             helper.make_node("Div", ["unadapted_confidence", "wrong"], ["odds"]),
             helper.make_node("Log", ["odds"], ["score"]),
-            helper.make_node("Sub", ["score", "two"], ["context_score"]),
-            helper.make_node("Mul", ["half", "context"], ["moved"]),
+            helper.make_node("Sub", ["score", "two"], ["shift_score"]),
+            helper.make_node("Mul", ["half", "shift_estimate"], ["moved"]),
             helper.make_node("Add", ["score", "moved"], ["adapted"]),
             helper.make_node("Sigmoid", ["adapted"], ["confidence"]),
         ]

@@ -24,7 +24,7 @@ def write_log(calibrator):
         table = {
             "class": classes.tolist(),
             "confidence": confidence.tolist(),
-            "context_score": context.residuals(confidence, classes).tolist(),
+            "shift_score": context.residuals(confidence, classes).tolist(),
             **columns,
         }
         with path.open("w", newline="") as file:

@@ -8,9 +8,9 @@ import pytest
 from rightly.monitoring.logs import read_log
 
 ROWS = [
-    {"class": 1, "confidence": 0.75, "context_score": -0.5, "time": "2026-01-01T00:00:10+00:00"},
-    {"class": 0, "confidence": 0.5, "context_score": 0.25, "time": "2026-01-01T00:00:00Z"},
-    {"class": 2, "confidence": 1.0, "context_score": 3.0, "time": "2026-01-01T00:00:20"},
+    {"class": 1, "confidence": 0.75, "shift_score": -0.5, "time": "2026-01-01T00:00:10+00:00"},
+    {"class": 0, "confidence": 0.5, "shift_score": 0.25, "time": "2026-01-01T00:00:00Z"},
+    {"class": 2, "confidence": 1.0, "shift_score": 3.0, "time": "2026-01-01T00:00:20"},
 ]
 
 
@@ -31,14 +31,14 @@ def test_every_format_is_read_and_sorted_by_time(tmp_path, name):
     rows = [{**row, "label": 2, "other": "x"} for row in ROWS]
     log = read_log(write(tmp_path / name, rows))
     assert log.classes.tolist() == [0, 1, 2] and log.confidence.tolist() == [0.5, 0.75, 1.0]
-    assert log.context_score.tolist() == [0.25, -0.5, 3.0]
+    assert log.shift_score.tolist() == [0.25, -0.5, 3.0]
     np.testing.assert_array_equal(np.diff(log.time), [10, 10])
     assert log.label.tolist() == [2, 2, 2] and log.agreement is None
 
 
 def test_a_folder_of_scores_is_read(tmp_path):
     for k in range(2):
-        rows = [{"predicted_class": k, "confidence": 0.5, "context_score": 0.1}]
+        rows = [{"predicted_class": k, "confidence": 0.5, "shift_score": 0.1}]
         write(tmp_path / f"{k}.parquet", rows)
     log = read_log(tmp_path)
     assert log.classes.tolist() == [0, 1] and log.time is None and log.label is None
@@ -51,8 +51,8 @@ def test_a_folder_of_scores_is_read(tmp_path):
         ({"class": "cat"}, "row 1: class must be a class number from 0 on, got 'cat'"),
         ({"class": -1}, "row 1: class must be a class number"),
         (
-            {"context_score": None},
-            "must have context_score in every row, but row 1 has none.*apply",
+            {"shift_score": None},
+            "must have shift_score in every row, but row 1 has none.*apply",
         ),
         ({"time": "soon"}, "row 1: time must be seconds since 1970 or ISO 8601, got 'soon'"),
         ({"agreement": 2}, "row 1: agreement must be a number from 0 to 1"),
@@ -69,7 +69,7 @@ def test_what_is_no_log_is_refused(tmp_path):
     (tmp_path / "log.txt").write_text("x")
     with pytest.raises(ValueError, match=r"log must end in \.csv"):
         read_log(tmp_path / "log.txt")
-    (tmp_path / "empty.csv").write_text("class,confidence,context_score\n")
+    (tmp_path / "empty.csv").write_text("class,confidence,shift_score\n")
     with pytest.raises(ValueError, match="at least one row"):
         read_log(tmp_path / "empty.csv")
     (tmp_path / "bad.jsonl").write_text("[1]\n")

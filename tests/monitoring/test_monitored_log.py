@@ -75,7 +75,7 @@ def test_views_are_watched_too(tmp_path):
 
     classes, confidence = calibrator.classes(predictions), calibrator.confidence(predictions)
     rows = [
-        {"class": k, "confidence": p, "context_score": r, "agreement": a}
+        {"class": k, "confidence": p, "shift_score": r, "agreement": a}
         for k, p, r, a in zip(
             classes.tolist(),
             confidence.tolist(),
@@ -99,6 +99,6 @@ def test_what_the_rate_is_must_be_known(saved, write_log, tmp_path, capsys):
 
 def test_classes_of_another_classifier_are_refused(calibrator, tmp_path):
     log = tmp_path / "log.jsonl"
-    log.write_text('{"class": 10, "confidence": 0.5, "context_score": 0}\n')
+    log.write_text('{"class": 10, "confidence": 0.5, "shift_score": 0}\n')
     with pytest.raises(ValueError, match="classes below 10"):
         monitor_log(log, calibrator, samples_per_day=1.0)

@@ -49,7 +49,6 @@ def test_values_have_names_that_trackers_take(comparison):
     assert named["test _2_500_/accuracy"] == comparison.accuracy["test (2,500)"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("has_run", [False, True])
 def test_mlflow_has_values_settings_and_the_table(tmp_path, monkeypatch, has_run):
     mlflow = pytest.importorskip("mlflow")
@@ -74,7 +73,6 @@ def test_mlflow_has_values_settings_and_the_table(tmp_path, monkeypatch, has_run
     assert json.loads(table) == json.loads(comparison.to_json())
 
 
-@pytest.mark.slow
 def test_wandb_has_values_and_the_table(tmp_path, monkeypatch):
     wandb = pytest.importorskip("wandb")
     monkeypatch.chdir(tmp_path)

@@ -37,13 +37,14 @@ class BrightestChannel(ExportedModel):
             "class_count": 3,
             "views": list(views),
             "preprocessing": self.preprocessing.as_dict(),
+            "has_temperature": True,
             "classifier": {"name": "brightest_channel", "fingerprint": "0" * 8},
             "calibration": None,
             "threshold": threshold
             and {"value": threshold, "accuracy": 0.981, "coverage": 0.76, "spread": float("nan")},
         }
 
-    def run(self, images):
+    def run(self, images, shift_estimate=None):
         self.batches.append(len(images))
         time.sleep(self.delay_s)
         logits = 255 * images.mean((2, 3)) / 32  # (n, 3)

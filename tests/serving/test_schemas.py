@@ -93,7 +93,7 @@ def test_the_schema_names_every_field_that_is_sent():
     assert "multipart/form-data" in operation["requestBody"]["content"]
     (prediction,) = post_files(make_file()).json()["predictions"]
     fields = schema["components"]["schemas"]
-    adapting = {"unadapted_confidence", "context_score"}  # see test_stream_adapter
+    adapting = {"unadapted_confidence", "shift_score"}  # see test_stream_adapter
     assert set(fields["Prediction"]["properties"]) == set(prediction) | adapting
     assert set(fields["Choice"]["properties"]) == set(prediction["top"][0])
     assert set(fields["ViewOpinion"]["properties"]) == set(prediction["views"][0])

@@ -15,7 +15,7 @@ from rightly.deployment import open_exported
 from rightly.serving import Limits, drift_watch, make_app
 from rightly.serving.prometheus import ServerMetrics
 from rightly.serving.stream_adapter import IMAGES, POINTS, StreamAdapter, _divide
-from tests.deployment.tiny_onnx import CONTEXT, write_adaptable, write_onnx
+from tests.deployment.tiny_onnx import ADAPTATION, write_adaptable, write_onnx
 from tests.serving.clients import encode, serve_file
 from tests.serving.fake_model import make_file
 
@@ -41,7 +41,7 @@ def test_the_command_adapts_over_restarts_and_logs(file, tmp_path):
         metrics = client.get("/metrics").text
     first, second, _ = answers
     assert first["confidence"] == first["unadapted_confidence"]
-    context = shrink_context(first["context_score"], 1, CONTEXT)
+    context = shrink_context(first["shift_score"], 1, ADAPTATION)
     assert context < -0.1
     pixels = np.full((1, 8, 8, 3), PALE, np.uint8)
     expected = open_exported(file).predict(pixels, context)
@@ -61,7 +61,7 @@ def test_the_command_adapts_over_restarts_and_logs(file, tmp_path):
     lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert [line["class"] for line in lines] == [0] * 5
     assert [line["confidence"] for line in lines[:3]] == [a["confidence"] for a in answers]
-    assert lines[0]["context_score"] == first["context_score"]
+    assert lines[0]["shift_score"] == first["shift_score"]
     assert lines[0]["agreement"] is None and lines[0]["time"] <= lines[4]["time"]
 
 
@@ -76,8 +76,8 @@ def test_workers_that_share_a_file_come_to_the_same_window(file, tmp_path):
     texts = {worker.window.to_json() for worker in workers} | {state.read_text()}
     assert len(texts) == 1 and workers[0].window.samples == 12
     assert workers[0].context == workers[1].context == StreamAdapter(model, 100, state).context
-    assert workers[0].window.mean("context_score") == pytest.approx(
-        float(model.predict(images).context_score.mean()), abs=1e-5
+    assert workers[0].window.mean("shift_score") == pytest.approx(
+        float(model.predict(images).shift_score.mean()), abs=1e-5
     )
 
 
@@ -116,7 +116,7 @@ def test_drift_is_watched_and_takes_promises_back(tmp_path, monkeypatch, adapt):
     rng = np.random.default_rng(0)
     usual = rng.integers(0, 256, (1024, 1, 1, 3), dtype=np.uint8).repeat(8, 1).repeat(8, 2)
     outputs = plain.predict(usual)
-    score, right = outputs.context_score + 2.0, np.arange(1024) % 5 > 0
+    score, right = outputs.shift_score + 2.0, np.arange(1024) % 5 > 0
     label = np.where(right, outputs.classes, (outputs.classes + 1) % 3)
     rows = ScoredRows(score, outputs.classes, label, np.arange(1024), np.ones(1024))
     arrays = learn_drift_reference(rows, 3).arrays()
@@ -185,7 +185,7 @@ def test_what_cannot_work_is_refused_before_it_serves(file, tmp_path, options, m
 
 
 def test_a_model_without_context_cannot_adapt(tmp_path):
-    with pytest.raises(ValueError, match="adapt must be left out for a model without context"):
+    with pytest.raises(ValueError, match="adapt needs a model that can be adapted"):
         make_app(open_exported(write_onnx(tmp_path / "plain.onnx")), Limits(), adapt=8)
 
 

@@ -5,7 +5,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-every_severity = pytest.mark.parametrize("severity", [1, 2, 3, 4, 5])
+SEVERITIES = (1, 2, 3, 4, 5)
+every_severity = pytest.mark.parametrize("severity", SEVERITIES)
 
 
 def photos(n: int = 8, h: int = 32, w: int = 32, seed: int = 0) -> Tensor:

@@ -1,17 +1,21 @@
-"""What calibrators answer, and the error of one that cannot yet."""
+"""What calibrators return, and the error of one that is not fitted."""
 
 from typing import NamedTuple
 
 from rightly.tensor_shapes import Labels, Logits, PerSample
 
 
-class Calibrated(NamedTuple):
-    """All outputs of a calibrator, computed together."""
+class CalibratedOutputs(NamedTuple):
+    """Outputs of a calibrator, computed together.
+
+    A method gives the temperature that it divides logits by, or probabilities of its own, or
+    neither: then its probabilities are softmax(z / T) at the T that gives its confidence.
+    """
 
     classes: Labels
     confidence: PerSample
-    temperature: PerSample
-    probabilities: Logits
+    temperature: PerSample | None = None
+    probabilities: Logits | None = None
 
 
 class NotFittedError(RuntimeError):

@@ -14,9 +14,9 @@ from torch import Tensor
 from rightly.calibrators import serialization
 from rightly.calibrators.adaptation import adapting
 from rightly.calibrators.adaptation.adaptable import Adaptable, CalibrationRows
-from rightly.calibrators.adaptation.adapted_answers import complete
+from rightly.calibrators.adaptation.adapted_answers import finalise_outputs
 from rightly.calibrators.adaptation.context import ExpectedAccuracy
-from rightly.calibrators.answers import Calibrated as Calibrated
+from rightly.calibrators.answers import CalibratedOutputs as CalibratedOutputs
 from rightly.calibrators.answers import NotFittedError as NotFittedError
 from rightly.calibrators.checks import (
     bound_confidence,
@@ -54,6 +54,7 @@ class Calibrator(Adaptable, ABC):
     uses_shifted_rows = False
     sorts_rows = False  # True where folds, batches or turns go by row numbers: see `sort_rows`
     is_pointwise = True  # False where a sample's confidence depends on the rest of its batch
+    has_temperature = False  # True where it divides logits by a temperature of its own
     keeps_class = True  # False where `probabilities` may move the argmax
     fits_classes: int | None = None  # the number of classes it is for, if it is for one only
 
@@ -135,10 +136,11 @@ class Calibrator(Adaptable, ABC):
     def temperature(self, predictions: Predictions) -> PerSample:
         """What each row's logits are divided by to give its confidence."""
         self.check(predictions)
-        if self.adjustment is not None:
-            temperature = self.compute(predictions).temperature
-        else:
+        if self.adjustment is None:
             temperature = self.compute_temperature(predictions).double()
+        else:
+            adapted = self.adjustment.adjust(self.compute_confidence(predictions))
+            temperature = _temperature_for(predictions, adapted)
         return check_answer(self.title, "temperature", temperature)
 
     @final
@@ -147,7 +149,8 @@ class Calibrator(Adaptable, ABC):
         """A probability for every class; the predicted class has the largest."""
         self.check(predictions)
         if self.adjustment is not None:
-            kept = self.compute(predictions).probabilities
+            outputs = self.compute_together(predictions)
+            kept = finalise_outputs(outputs, predictions, self.adjustment).probabilities
         else:
             found = self.compute_probabilities(predictions)
             kept = settle_probabilities(found, self.classes_of(found, predictions), predictions)
@@ -225,26 +228,19 @@ class Calibrator(Adaptable, ABC):
         return self.compute_classes(predictions)
 
     def compute_temperature(self, predictions: Predictions) -> PerSample:
-        own = self.compute_confidence(predictions)
-        return inverse_temperature_for(predictions.logits, own, predictions.classes).reciprocal()
+        return _temperature_for(predictions, self.compute_confidence(predictions))
 
     def compute_probabilities(self, predictions: Predictions) -> Logits:
         inverse = self.compute_temperature(predictions).reciprocal()
         return scaled_softmax(predictions.logits, inverse)
 
-    def compute_together(self, predictions: Predictions) -> Calibrated:
-        """By default the probabilities of the temperature that gives this confidence."""
+    def compute_together(self, predictions: Predictions) -> CalibratedOutputs:
+        """Classes and confidence, with the temperature or the probabilities if it has its own."""
         confidence = self.compute_confidence(predictions)
-        inverse = inverse_temperature_for(predictions.logits, confidence, predictions.classes)
-        probabilities = scaled_softmax(predictions.logits, inverse)
-        classes = self.compute_classes(predictions)
-        return Calibrated(classes, confidence, inverse.reciprocal(), probabilities)
+        return CalibratedOutputs(self.compute_classes(predictions), confidence)
 
-    @final
-    def compute(self, predictions: Predictions, context: Tensor | None = None) -> Calibrated:
-        """What `classes`, `confidence`, `temperature` and `probabilities` return, unchecked.
 
-        At another `context` than the one it is adapted to, where one is given.
-        """
-        own = self.context if context is not None else self.adjustment
-        return complete(self.compute_together(predictions), predictions, own, context)
+def _temperature_for(predictions: Predictions, confidence: PerSample) -> PerSample:
+    """The temperature at which softmax gives the largest logit this confidence."""
+    inverse = inverse_temperature_for(predictions.logits, confidence, predictions.classes)
+    return inverse.reciprocal()

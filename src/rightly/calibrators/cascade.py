@@ -15,7 +15,8 @@ from typing import NamedTuple, final
 import numpy as np
 import torch
 
-from rightly.calibrators.base import Calibrated, Calibrator
+from rightly.calibrators.adaptation.adapted_answers import compute_all_probabilities
+from rightly.calibrators.base import CalibratedOutputs, Calibrator
 from rightly.calibrators.solvers.optimise import split_rows
 from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions import Predictions
@@ -69,6 +70,7 @@ class Cascade(Calibrator):
         self.first, self.second, self.budget = first, second, float(budget)
         self.needs = tuple(dict.fromkeys((*first.needs, *second.needs, "view_logits")))
         self.uses_shifted_rows = second.uses_shifted_rows
+        self.has_temperature = first.has_temperature and second.has_temperature
         self.is_pointwise = first.is_pointwise and second.is_pointwise
 
     def learn(self, predictions: Predictions, labels: Labels) -> None:
@@ -102,21 +104,28 @@ class Cascade(Calibrator):
         )
 
     def compute_temperature(self, predictions: Predictions) -> PerSample:
-        return self.compute_together(predictions).temperature
+        temperature = self.compute_together(predictions).temperature
+        return super().compute_temperature(predictions) if temperature is None else temperature
 
     def compute_probabilities(self, predictions: Predictions) -> Logits:
-        return self.compute_together(predictions).probabilities
+        return compute_all_probabilities(self.compute_together(predictions), predictions)
 
-    def compute_together(self, predictions: Predictions) -> Calibrated:
+    def compute_together(self, predictions: Predictions) -> CalibratedOutputs:
         deferred = self.needs_views(predictions)
-        first = self.first.compute_together(predictions.without_views())
-        second = self.second.compute_together(predictions)
-        return Calibrated(
-            predictions.classes,
-            torch.where(deferred, second.confidence.double(), first.confidence.double()),
-            torch.where(deferred, second.temperature.double(), first.temperature.double()),
-            torch.where(deferred[:, None], second.probabilities, first.probabilities),
+        parts = (
+            self.second.compute_together(predictions),
+            self.first.compute_together(predictions.without_views()),
         )
+        confidence = torch.where(deferred, *(part.confidence.double() for part in parts))
+        outputs = CalibratedOutputs(predictions.classes, confidence)
+        temperatures = [part.temperature for part in parts if part.temperature is not None]
+        if len(temperatures) == 2:
+            both = (each.double() for each in temperatures)
+            return outputs._replace(temperature=torch.where(deferred, *both))
+        if not temperatures and all(part.probabilities is None for part in parts):
+            return outputs
+        vectors = (compute_all_probabilities(part, predictions) for part in parts)
+        return outputs._replace(probabilities=torch.where(deferred[:, None], *vectors))
 
 
 @dataclass(frozen=True)

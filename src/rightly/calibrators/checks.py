@@ -91,7 +91,7 @@ def settle_probabilities(
     probabilities: Logits, classes: Labels, predictions: Predictions
 ) -> Logits:
     """0 for masked classes, and the predicted class the largest."""
-    if predictions.has_masked:
+    if predictions.has_masked and not torch.compiler.is_exporting():  # a graph gives 0 already
         probabilities = exclude_masked(probabilities, predictions.logits)
     return keep_class(probabilities, classes)
 

@@ -53,13 +53,13 @@ def view_scores(predictions: Predictions, k: int = 4) -> Features:
             "view_logits are needed by view_scores, but these predictions have none: "
             "collect them with views=..., or use a method that needs no views"
         )
-    n, m, _ = views.shape
+    m = views.shape[1]
     favoured = _favoured_classes(predictions, k)
-    scores = views.new_empty(n, m, favoured.shape[1])
-    for view in range(m):
-        for rows in iterate_chunks(predictions.logits):
-            scores[rows, view] = views[rows, view].softmax(-1).gather(-1, favoured[rows])
-    return scores.flatten(1).double()
+    parts = []
+    for rows in iterate_chunks(views.flatten(1)):
+        columns = favoured[rows, None].expand(-1, m, -1)
+        parts.append(views[rows].softmax(-1).gather(-1, columns))
+    return torch.cat(parts).flatten(1).double()
 
 
 def retrieved_scores(predictions: Predictions, k: int = 4, neighbours: int = 3) -> Features:
@@ -83,11 +83,23 @@ def retrieved_scores(predictions: Predictions, k: int = 4, neighbours: int = 3) 
 
 
 def _favoured_classes(predictions: Predictions, k: int) -> Tensor:
-    """The k classes of largest logits, first the predicted one, also where several tie."""
-    favoured = predictions.logits.topk(min(k, predictions.class_count)).indices
+    """The k classes of largest logits, the first of those that tie, and first the predicted one."""
+    favoured = _top_classes(predictions.logits, min(k, predictions.class_count))
     predicted, first = predictions.classes[:, None], favoured[:, :1]
     others = torch.where(favoured[:, 1:] == predicted, first, favoured[:, 1:])
     return torch.cat([predicted, others], 1)
+
+
+def _top_classes(logits: Logits, k: int) -> Tensor:
+    """The k classes of largest logits, in order; of equal ones the first, as in ONNX."""
+    if torch.compiler.is_exporting():
+        return logits.topk(k).indices
+    found = logits.topk(min(k + 1, logits.shape[1]))
+    classes = found.indices[:, :k]
+    tied = (found.values[:, 1:] == found.values[:, :-1]).any(-1).nonzero().squeeze(-1)
+    if len(tied):
+        classes[tied] = logits[tied].sort(dim=-1, descending=True, stable=True).indices[:, :k]
+    return classes
 
 
 def _nearest_others(points: Tensor, count: int) -> Tensor:
@@ -115,10 +127,7 @@ def class_log_probabilities(
     views = predictions.view_logits
     if views is None:
         return image
-    total = torch.zeros_like(image)
-    for view in range(views.shape[1]):
-        total = total + _log_probabilities(views[:, view], temperature)
-    return torch.cat([image, total / views.shape[1]], 1)
+    return torch.cat([image, _log_probabilities(views, temperature).mean(1)], 1)
 
 
 def _log_probabilities(logits: Logits, temperature: float | Tensor) -> Features:

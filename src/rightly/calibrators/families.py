@@ -6,13 +6,9 @@ from typing import final
 import torch
 from torch import Tensor
 
-from rightly.calibrators.base import Calibrated, Calibrator
-from rightly.calibrators.solvers.confidence_inverse import inverse_temperature_for
+from rightly.calibrators.base import CalibratedOutputs, Calibrator
 from rightly.calibrators.solvers.execution import Scratch, allocate_like, iterate_chunks
-from rightly.calibrators.solvers.temperature import (
-    scaled_softmax,
-    top_probability,
-)
+from rightly.calibrators.solvers.temperature import top_probability
 from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions import Predictions
 from rightly.predictions.masking import exclude_masked
@@ -25,6 +21,8 @@ TEMPERATURE_SPREAD = {"temperature_spread": Stored(low=0)}
 class TemperatureCalibrator(Calibrator):
     """Divides logits by a positive temperature, so the predicted class never changes."""
 
+    has_temperature = True
+
     @abstractmethod
     def compute_temperature(self, predictions: Predictions) -> PerSample: ...
 
@@ -34,12 +32,10 @@ class TemperatureCalibrator(Calibrator):
         return top_probability(predictions.logits, inverse, predictions.classes)
 
     @final
-    def compute_together(self, predictions: Predictions) -> Calibrated:
-        temperature = self.compute_temperature(predictions)
-        probabilities = scaled_softmax(predictions.logits, temperature.reciprocal())
-        classes = predictions.classes
+    def compute_together(self, predictions: Predictions) -> CalibratedOutputs:
+        temperature, classes = self.compute_temperature(predictions), predictions.classes
         confidence = top_probability(predictions.logits, temperature.reciprocal(), classes)
-        return Calibrated(classes, confidence, temperature, probabilities)
+        return CalibratedOutputs(classes, confidence, temperature)
 
 
 class PerSampleTemperatureCalibrator(TemperatureCalibrator):
@@ -121,9 +117,8 @@ class VectorCalibrator(Calibrator):
         )
 
     @final
-    def compute_together(self, predictions: Predictions) -> Calibrated:
+    def compute_together(self, predictions: Predictions) -> CalibratedOutputs:
         probabilities = self.compute_probabilities(predictions)
         classes = self.classes_of(probabilities, predictions)
         confidence = probabilities.gather(-1, classes[:, None]).squeeze(-1)
-        inverse = inverse_temperature_for(predictions.logits, confidence, predictions.classes)
-        return Calibrated(classes, confidence, inverse.reciprocal(), probabilities)
+        return CalibratedOutputs(classes, confidence, probabilities=probabilities)

@@ -14,9 +14,9 @@ SCORES: dict[str, type] = {
     "predicted_class": np.int64,
     "confidence": np.float64,
     "raw_confidence": np.float64,
-    "temperature": np.float64,
+    "temperature": np.float64,  # where the method divides logits by one
     "accept": np.bool_,  # where the calibrator has a threshold
-    "context_score": np.float64,  # where it can be adapted
+    "shift_score": np.float64,  # where it can be adapted
     "unadapted_confidence": np.float64,  # the same
     "agreement": np.float64,  # where it has views
     "prediction_set": np.str_,  # where scores were held out: numbers of classes, likeliest first
@@ -31,13 +31,14 @@ def compute_scores(fitted: FittedCalibrator, predictions: Predictions) -> dict[s
         "predicted_class": fitted.classes(predictions),
         "confidence": fitted.confidence(predictions),
         "raw_confidence": predictions.confidence,
-        "temperature": fitted.temperature(predictions),
     }
+    if "temperature" in names:
+        columns["temperature"] = fitted.calibrator.compute_temperature(predictions)
     if fitted.threshold is not None:
         columns["accept"] = columns["confidence"] >= fitted.threshold
-    if "context_score" in names:
+    if "shift_score" in names:
         residuals, unadapted = score_contexts(fitted.calibrator, predictions)
-        columns |= {"context_score": residuals, "unadapted_confidence": unadapted}
+        columns |= {"shift_score": residuals, "unadapted_confidence": unadapted}
     if "agreement" in names:
         columns["agreement"] = measure_agreement(
             fitted.calibrator, predictions, columns["predicted_class"]
@@ -62,8 +63,9 @@ def _list_sets(fitted: FittedCalibrator, predictions: Predictions) -> np.ndarray
 def list_scores(fitted: FittedCalibrator) -> list[str]:
     """The names in SCORES of what a calibrator can tell."""
     lacking = set() if fitted.view_names else {"agreement"}
+    lacking |= set() if fitted.calibrator.has_temperature else {"temperature"}
     lacking |= {"accept"} if fitted.threshold is None else set()
     lacking |= {"prediction_set"} if fitted.sets is None else set()
     if fitted.calibrator.context is None:
-        lacking |= {"context_score", "unadapted_confidence"}
+        lacking |= {"shift_score", "unadapted_confidence"}
     return [name for name in SCORES if name not in lacking]

@@ -34,10 +34,10 @@ def run(
     output: Annotated[
         str | None, typer.Option(help="Which of several outputs holds the logits.")
     ] = None,
-    no_context: Annotated[
+    adaptable: Annotated[
         bool,
-        typer.Option("--no-context", help="No context: for runtimes without optional inputs."),
-    ] = False,
+        typer.Option(help="Optional input shift_estimate; not every runtime has such inputs."),
+    ] = True,
     class_names: ClassNames = None,
     size: Size = None,
     resize: Resize = None,
@@ -66,7 +66,7 @@ def run(
             preprocessing=preprocessing,
             size=(size, size) if size else None,
             output=output,
-            context=not no_context,
+            adaptable=adaptable,
             class_names=read_class_names(class_names),
         )
     parity = metadata["parity"]

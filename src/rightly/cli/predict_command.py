@@ -31,9 +31,9 @@ def run(
     json: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write all of them here.")
     ] = None,
-    context: Annotated[
+    shift_estimate: Annotated[
         float | None,
-        typer.Option(help="Of these pictures, in place of the file's own.", show_default="own"),
+        typer.Option(help="Shift estimate that confidence is adapted to.", show_default="own"),
     ] = None,
     batch_size: Annotated[
         int, typer.Option("--batch-size", "-b", min=1, help="Pictures run at once.")
@@ -50,7 +50,7 @@ def run(
     with show_progress(len(files), "predicting") as advance:
         for start in range(0, len(files), batch_size):
             batch = files[start : start + batch_size]
-            added = _predict(exported, batch, unreadable, context)
+            added = _predict(exported, batch, unreadable, shift_estimate)
             if jsonl:
                 for row in added:
                     typer.echo(jsons.dumps(row))
@@ -79,7 +79,10 @@ def list_pictures(path: Path) -> list[Path]:
 
 
 def _predict(
-    model: "ExportedModel", files: Sequence[Path], unreadable: list[str], context: float | None
+    model: "ExportedModel",
+    files: Sequence[Path],
+    unreadable: list[str],
+    shift_estimate: float | None,
 ) -> list[dict[str, Any]]:
     import numpy as np
 
@@ -96,7 +99,7 @@ def _predict(
         decoded.append((file, model.preprocessing.pixels(picture)))
     if not decoded:
         return []
-    outputs = model.predict(np.stack([pixels for _, pixels in decoded]), context)
+    outputs = model.predict(np.stack([pixels for _, pixels in decoded]), shift_estimate)
     files = [file for file, _ in decoded]
     rows = zip(outputs.rows(), files, strict=True)
     return [_make_row(model, row, str(file)) for row, file in rows]

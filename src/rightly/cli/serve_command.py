@@ -118,7 +118,7 @@ def _describe_promises(model: "ExportedModel", adapts: bool) -> list[str]:
     if promises and model.metadata.get("drift") is None:
         lines.append(
             "drift is not watched: the file does not tell what images without it look like (export "
-            "a calibrator that can be adapted, without --no-context)"
+            "a calibrator that can be adapted, without --no-adaptable)"
         )
     return lines
 

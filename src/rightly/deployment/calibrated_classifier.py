@@ -14,14 +14,14 @@ from rightly.calibrators.adaptation.context import Context, NoContextError
 from rightly.classifiers import Classifier, Preprocessing
 from rightly.classifiers.backends import ModuleBackend
 from rightly.deployment import hub
-from rightly.deployment.conformance import check_context
+from rightly.deployment.conformance import check_shift_estimate
 from rightly.deployment.inputs import Views, make_batch, open_classifier, resolve_views
 from rightly.deployment.metadata import CALIBRATOR_FILE
 from rightly.deployment.outputs import Outputs
 from rightly.deployment.provenance import (
     check_classes,
     check_classifier,
-    describe_context,
+    describe_adaptation,
     describe_drift,
     describe_model,
 )
@@ -32,12 +32,11 @@ Model = TypeVar("Model", bound="CalibratedClassifier")
 AnyClassifier = str | nn.Module | Classifier | Callable[..., Any]
 
 
-class ScaledLogits(NamedTuple):
-    """Logits divided by their temperature, and the probability that the class is right."""
+class CalibratedLogits(NamedTuple):
+    """Logits whose softmax is the probabilities, and the probability that the class is right."""
 
     logits: Tensor
     confidence: Tensor
-    temperature: Tensor
 
 
 @final
@@ -48,8 +47,8 @@ class CalibratedClassifier(nn.Module):
     logits; a module stays in evaluation mode, with its weights channels last. Images are in
     [0, 1], before normalisation, at the size that the classifier takes. Views are those the
     calibrator was fitted with; ones that are not Rightly's own come as a mapping from name to
-    function. Where the calibrator knows about contexts, which it learns now if it was fitted just
-    before, outputs hold a score of the context, unless `context` is False.
+    function. Where the calibrator can be adapted, outputs hold a shift score, unless `adaptable`
+    is False.
     """
 
     def __init__(
@@ -62,7 +61,7 @@ class CalibratedClassifier(nn.Module):
         class_names: Sequence[str] | None = None,
         output: str | int | None = None,
         device: str | torch.device = "auto",
-        context: bool = True,
+        adaptable: bool = True,
     ) -> None:
         super().__init__()
         fitted = as_fitted(calibrator)
@@ -87,8 +86,8 @@ class CalibratedClassifier(nn.Module):
             # Channels last, as images come: convolutions are faster so, on CPUs as on GPUs.
             self.network.to(backend.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.calibrator.to(self.classifier.device)
-        takes_context = context and _knows_contexts(self.calibrator)
-        stage = CalibrationStage(fitted, self.view_names, takes_context)
+        has_score = adaptable and _can_adapt(self.calibrator)
+        stage = CalibrationStage(fitted, self.view_names, has_score)
         self.calibration = stage.to(self.classifier.device)
         super().train(False)
 
@@ -101,17 +100,17 @@ class CalibratedClassifier(nn.Module):
         return self.fitted.threshold
 
     @property
-    def context(self) -> Context | None:
-        """What is known about contexts; None where this model takes none."""
-        return self.calibrator.context if self.calibration.takes_context else None
+    def shift_adaptation(self) -> Context | None:
+        """How the calibrator adapts; None if this model does not."""
+        return self.calibrator.context if self.calibration.outputs_shift_score else None
 
     @property
     def metadata(self) -> dict[str, Any]:
         """What the files of this model say about it."""
         described = describe_model(self.fitted, self.classifier, self.class_names)
-        if self.context is not None:
-            described["context"] = describe_context(self.context)
-            described["drift"] = describe_drift(self.context)
+        if self.shift_adaptation is not None:
+            described["shift_adaptation"] = describe_adaptation(self.shift_adaptation)
+            described["drift"] = describe_drift(self.shift_adaptation)
         return described
 
     @property
@@ -125,33 +124,33 @@ class CalibratedClassifier(nn.Module):
         """Nothing changes: what was calibrated is the classifier in evaluation mode."""
         return self
 
-    def forward(self, images: Images, context: Tensor | None = None) -> ScaledLogits:
-        logits, outputs = self.compute_outputs(images, context)
-        scaled = logits.double() / outputs.temperature.double()[:, None]
-        return ScaledLogits(scaled.float(), outputs.confidence, outputs.temperature)
+    def forward(self, images: Images, shift_estimate: Tensor | None = None) -> CalibratedLogits:
+        outputs = self.compute_outputs(images, shift_estimate)
+        smallest = torch.finfo(outputs.probabilities.dtype).tiny
+        return CalibratedLogits(outputs.probabilities.clamp_min(smallest).log(), outputs.confidence)
 
     @torch.no_grad()
-    def predict(self, images: Any, context: float | None = None) -> Outputs:
+    def predict(self, images: Any, shift_estimate: float | None = None) -> Outputs:
         """Outputs for images: float tensor in [0, 1] or bytes (n, 3, h, w), or a list.
 
-        A list, such as of Pillow's images, is resized and cut as the classifier wants it. At a
-        `context`, which outputs of earlier images give, in place of the calibrator's own.
+        A list, such as of Pillow's images, is resized and cut as the classifier wants it.
+        Confidence is adapted to `shift_estimate`, by default to the calibrator's own.
         """
         batch = make_batch(images, self.preprocessing).to(self.device)
-        if context is None:
+        if shift_estimate is None:
             return self.compute_outputs(batch)[1]
-        check_context(context, self.context is not None)
-        at = torch.tensor(context, dtype=torch.float64, device=self.device)
+        check_shift_estimate(shift_estimate, self.shift_adaptation is not None)
+        at = torch.tensor(shift_estimate, dtype=torch.float64, device=self.device)
         return self.compute_outputs(batch, at)[1]
 
     def compute_outputs(
-        self, images: Images, context: Tensor | None = None
+        self, images: Images, shift_estimate: Tensor | None = None
     ) -> tuple[Tensor, Outputs]:
         """The classifier's own logits, and the outputs, of a checked batch."""
         views = list(self.views)
         if not isinstance(self.calibrator, Cascade) or torch.compiler.is_exporting():
             stacked, *features = self._classify(ViewStage(views, self.preprocessing), images)
-            outputs = self.calibration(stacked, next(iter(features), None), context)
+            outputs = self.calibration(stacked, next(iter(features), None), shift_estimate)
             return stacked[: images.shape[0]], outputs
         logits, *features = self._classify(ViewStage([], self.preprocessing), images)
         rows = DeferralStage(self.calibrator)(logits)
@@ -160,7 +159,7 @@ class CalibratedClassifier(nn.Module):
             stage = ViewStage(views, self.preprocessing, with_original=False)
             view_logits = self._classify(stage, images, rows)[0]
         outputs = self.calibration.calibrate_deferred(
-            logits, rows, view_logits, next(iter(features), None), context
+            logits, rows, view_logits, next(iter(features), None), shift_estimate
         )
         return logits, outputs
 
@@ -201,7 +200,7 @@ class CalibratedClassifier(nn.Module):
         return hub.push_folder(repo_id, self.save_pretrained, **options)
 
 
-def _knows_contexts(calibrator: Calibrator) -> bool:
+def _can_adapt(calibrator: Calibrator) -> bool:
     try:
         find_context(calibrator)
     except NoContextError:

@@ -6,7 +6,7 @@ from typing import Any
 
 from rightly.deployment.outputs import OUTPUT_NAMES, REQUIRED, Outputs
 
-INPUT, CONTEXT = "images", "context"
+INPUT, SHIFT_ESTIMATE = "images", "shift_estimate"
 # The kind of each output's values, and its dimensions after that of the images: c classes, m views.
 LAYOUTS = {
     "classes": ("integers", ""),
@@ -17,7 +17,7 @@ LAYOUTS = {
     "accept": ("booleans", ""),
     "view_classes": ("integers", "m"),
     "view_confidence": ("floats", "m"),
-    "context_score": ("floats", ""),
+    "shift_score": ("floats", ""),
     "unadapted_confidence": ("floats", ""),
     "in_set": ("booleans", "c"),
 }
@@ -38,8 +38,8 @@ def check_graph(
     if size is None:
         raise ValueError(f"{source} has no size of images in its metadata: {REMEDY}")
     expected: Tensors = {INPUT: ("floats", [None, 3, *size])}
-    if metadata.get("context") is not None:
-        expected = {**expected, CONTEXT: ("floats", [])}
+    if metadata.get("shift_adaptation") is not None:
+        expected = {**expected, SHIFT_ESTIMATE: ("floats", [])}
     fits = set(inputs) == set(expected)
     if not fits or not all(_fits(inputs[name], expected[name]) for name in expected):
         raise ValueError(
@@ -48,15 +48,15 @@ def check_graph(
     _check_outputs(outputs, metadata, source, None)
 
 
-def check_context(context: float, takes_context: bool) -> None:
-    """Refuses a context that is no number, or for a model that takes none."""
-    if not takes_context:
+def check_shift_estimate(shift_estimate: float, is_adaptable: bool) -> None:
+    """Refuse a shift estimate that is no number, or for a model that cannot be adapted."""
+    if not is_adaptable:
         raise ValueError(
-            "context is for models that take one, but this does not: leave it out, or export "
-            "without --no-context (context=False) a calibrator that can be adapted"
+            "shift_estimate needs a model that can be adapted, but this one cannot: leave it out, "
+            "or export a calibrator that can be adapted without adaptable=False"
         )
-    if isinstance(context, bool) or not math.isfinite(context):
-        raise ValueError(f"context must be a finite number, got {context!r}")
+    if isinstance(shift_estimate, bool) or not math.isfinite(shift_estimate):
+        raise ValueError(f"shift_estimate must be a finite number, got {shift_estimate!r}")
 
 
 def check_outputs(outputs: Outputs, rows: int, metadata: Mapping[str, Any], source: Any) -> None:
@@ -76,7 +76,7 @@ def check_outputs(outputs: Outputs, rows: int, metadata: Mapping[str, Any], sour
         ("probabilities", 0, 1, TOLERANCE),
         ("temperature", 0, math.inf, 0.0),
         ("unadapted_confidence", 0, 1, TOLERANCE),
-        ("context_score", -LARGEST_SCORE, LARGEST_SCORE, 0.0),
+        ("shift_score", -LARGEST_SCORE, LARGEST_SCORE, 0.0),
     ):
         if name in values:
             least, most = values[name].min(), values[name].max()
@@ -90,11 +90,12 @@ def _check_outputs(
     found: Tensors, metadata: Mapping[str, Any], source: Any, rows: int | None
 ) -> None:
     conditions = {
+        "temperature": metadata["has_temperature"],
         "accept": metadata.get("threshold") is not None,
         "view_classes": bool(metadata["views"]),
         "view_confidence": bool(metadata["views"]),
-        "context_score": metadata.get("context") is not None,
-        "unadapted_confidence": metadata.get("context") is not None,
+        "shift_score": metadata.get("shift_adaptation") is not None,
+        "unadapted_confidence": metadata.get("shift_adaptation") is not None,
         "in_set": metadata.get("sets") is not None,
     }
     missing = [name for name in (*REQUIRED, *conditions) if name not in found]
@@ -106,8 +107,8 @@ def _check_outputs(
     left_over = [name for name, is_there in conditions.items() if name in found and not is_there]
     if left_over:
         raise ValueError(
-            f"{source} has the outputs {left_over}, but its metadata name no threshold, views, "
-            f"context or sets that they are for: {REMEDY}"
+            f"{source} has the outputs {left_over}, but its metadata name no temperature, "
+            f"threshold, views, adaptation or sets that they are for: {REMEDY}"
         )
     sizes = {"c": metadata["class_count"], "m": len(metadata["views"])}
     for name in (name for name in OUTPUT_NAMES if name in found):

@@ -13,7 +13,7 @@ from rightly.atomic_write import check_target, write_atomically
 from rightly.calibrators import AnyCalibrator, as_fitted, load_calibrator
 from rightly.classifiers import Preprocessing
 from rightly.deployment.calibrated_classifier import AnyClassifier, CalibratedClassifier
-from rightly.deployment.conformance import CONTEXT, INPUT
+from rightly.deployment.conformance import INPUT, SHIFT_ESTIMATE
 from rightly.deployment.metadata import ONNX_KEY, PROGRAM_FILE
 from rightly.deployment.onnx_graph import build_graph
 from rightly.deployment.onnx_tracing import find_root_cause, silence_tracer
@@ -41,16 +41,16 @@ def export_model(
     preprocessing: Preprocessing | None = None,
     size: tuple[int, int] | None = None,
     output: str | int | None = None,
-    context: bool = True,
+    adaptable: bool = True,
     class_names: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Writes a classifier with its calibrator, or a path of one, to a .onnx or .pt2 file.
 
     File and torch must agree on `images`: a list, or a folder of which `samples` are taken; on
     synthetic ones where there are none. `size` is that of the images, where neither the classifier
-    nor what the calibrator was fitted on says it. Where the calibrator can be adapted, the file
-    takes a `context`, unless that is False. `class_names` are for a calibrator that was fitted
-    without. Returns the metadata of the file.
+    nor what the calibrator was fitted on says it. If the calibrator can be adapted, the file has
+    the optional input `shift_estimate`, unless `adaptable` is False. `class_names` are for a
+    calibrator that was fitted without. Returns the metadata of the file.
     """
     name = classifier.removeprefix("onnx:") if isinstance(classifier, str) else classifier
     check_target(out, [calibrator, name])
@@ -67,7 +67,7 @@ def export_model(
         preprocessing=preprocessing,
         output=output,
         device="cpu",
-        context=context,
+        adaptable=adaptable,
         class_names=class_names,
     )
     if isinstance(images, str | os.PathLike):
@@ -143,7 +143,7 @@ def _write_program(
     with torch.no_grad(), silence_tracer():
         try:
             shapes: dict[str, Any] = {INPUT: {0: torch.export.Dim("n")}}
-            scalars = {} if model.context is None else {CONTEXT: torch.tensor(-0.5)}
+            scalars = {} if model.shift_adaptation is None else {SHIFT_ESTIMATE: torch.tensor(-0.5)}
             program = torch.export.export(
                 _NamedOutputs(model),
                 (example,),
@@ -177,5 +177,5 @@ class _NamedOutputs(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, images: Tensor, context: Tensor | None = None) -> dict[str, Tensor]:
-        return self.model.compute_outputs(images, context)[1].to_dict()
+    def forward(self, images: Tensor, shift_estimate: Tensor | None = None) -> dict[str, Tensor]:
+        return self.model.compute_outputs(images, shift_estimate)[1].to_dict()

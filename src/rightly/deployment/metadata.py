@@ -84,8 +84,8 @@ def _is_sets(value: Any) -> bool:
     )
 
 
-def _is_context(value: Any) -> bool:
-    """What a caller needs to find the context of its images, and what it does to confidence."""
+def _is_adaptation(value: Any) -> bool:
+    """What a caller needs to estimate the shift of its images, and to adapt confidence to it."""
     return (
         _is_table(value)
         and all(_is_number(value.get(name)) for name in ("value", "noise"))
@@ -99,7 +99,7 @@ def _is_context(value: Any) -> bool:
 
 
 def _is_ranged(value: Any) -> bool:
-    """Whether a context tells the range of an expected accuracy."""
+    """Whether a shift adaptation gives the range of an expected accuracy."""
     kinds = len(value["misses"])
     return (
         kinds > 1
@@ -139,6 +139,7 @@ REQUIRED: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "class_count": ("a number of classes from 2 on", lambda value: is_count(value, 2)),
     "views": ("a list of different names", are_distinct_names),
     "preprocessing": ("a table", _is_table),
+    "has_temperature": ("true or false", lambda value: isinstance(value, bool)),
     "passes": ("a number from 1 on", lambda value: _is_number(value) and value >= 1),
 }
 OPTIONAL: dict[str, tuple[str, Callable[[Any], bool]]] = {
@@ -150,7 +151,7 @@ OPTIONAL: dict[str, tuple[str, Callable[[Any], bool]]] = {
         lambda value: _is_table(value) and all(is_text(item) for item in value.values()),
     ),
     "calibration": ("samples, accuracy and metrics before and after", _is_measurement),
-    "context": ("a table of value, weights, limits, noise and misses", _is_context),
+    "shift_adaptation": ("a table of value, weights, limits, noise and misses", _is_adaptation),
     "sets": ("a table of coverage, score, samples and what they promise", _is_sets),
     "drift": ("a table of what samples without drift look like", _is_drift),
     "adapted": ("a table", _is_table),

@@ -1,6 +1,6 @@
 """Joining ONNX graphs, in the few steps that onnx.compose leaves to its user."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rightly.optional import require
@@ -9,7 +9,7 @@ IR_VERSION = 10  # of the file format; onnxruntime reads it from 1.18 on
 
 
 def strip_metadata(model: Any, opset: int) -> Any:
-    """The model without its maker's notes, at one version of the operators and of the format."""
+    """The model without doc strings, metadata and functions, at one version of operators."""
     versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
     if not versions:
         remedy = f"export it again with opset_version={opset}"
@@ -24,14 +24,16 @@ def strip_metadata(model: Any, opset: int) -> Any:
                 f"the classifier has version {version} of ONNX's operators and cannot be brought "
                 f"to {opset}: export it again with opset_version={opset} ({error})"
             ) from error
+    if model.functions:
+        model = require("onnx.inliner", "onnx").inline_local_functions(model)
     model.ir_version = IR_VERSION
-    graph = model.graph
-    del graph.value_info[:]
+    model.doc_string, graph = "", model.graph
     del model.metadata_props[:]
-    model.doc_string = graph.doc_string = ""
-    for part in (*graph.node, *graph.input, *graph.output, *graph.initializer):
-        part.doc_string = ""
-        del part.metadata_props[:]  # the tracer puts paths of its machine's files there
+    for each in iterate_graphs(graph):
+        del each.value_info[:]
+        for part in (each, *each.node, *each.input, *each.output, *each.initializer):
+            part.doc_string = ""
+            del part.metadata_props[:]  # the tracer puts paths of its machine's files there
     initial = {weight.name for weight in graph.initializer}
     for value in [value for value in graph.input if value.name in initial]:
         graph.input.remove(value)  # old exporters list weights as inputs
@@ -47,16 +49,24 @@ def prefix_dimensions(model: Any, prefix: str) -> Any:
     return model
 
 
-def prefix_names(model: Any, prefix: str) -> Any:
-    """The model with names inside it that no other has; inputs and outputs keep theirs."""
-    compose = require("onnx.compose", "onnx")
-    return compose.add_prefix(model, prefix, rename_inputs=False, rename_outputs=False)
+def prefix_names(model: Any, prefix: str, keep_ends: bool = False) -> Any:
+    """The model with a prefix to all names of values and nodes; inputs and outputs may keep theirs.
+
+    Loops and branches are renamed too: onnx.compose misses the outer values that they use.
+    """
+    ends = {value.name for value in (*model.graph.input, *model.graph.output)} if keep_ends else ()
+    rename_values(model.graph, lambda name: name if name in ends else prefix + name)
+    for graph in iterate_graphs(model.graph):
+        for node in graph.node:
+            node.name = prefix + node.name
+    return model
 
 
 def duplicate(model: Any, prefix: str) -> Any:
     """A second copy, all of its names prefixed."""
-    compose = require("onnx.compose", "onnx")
-    return prefix_dimensions(compose.add_prefix(model, prefix), prefix)
+    copy = type(model)()
+    copy.CopyFrom(model)
+    return prefix_dimensions(prefix_names(copy, prefix), prefix)
 
 
 def share_weights(model: Any, prefix: str) -> None:
@@ -66,15 +76,29 @@ def share_weights(model: Any, prefix: str) -> None:
     own = {weight.name: weight.name[len(prefix) :] for weight in double}
     for weight in double:
         model.graph.initializer.remove(weight)
-    rename_values(model, own)
+    rename_values(model.graph, lambda name: own.get(name, name))
 
 
-def rename_values(model: Any, names: Mapping[str, str]) -> None:
-    """Renames what nodes take and give."""
-    for node in model.graph.node:
-        for values in (node.input, node.output):
-            for i, name in enumerate(values):
-                values[i] = names.get(name, name)
+def iterate_graphs(graph: Any) -> Iterator[Any]:
+    """A graph and those of its loops and branches."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                if inner.node:
+                    yield from iterate_graphs(inner)
+
+
+def rename_values(graph: Any, rename: Callable[[str], str]) -> None:
+    """Renames all values of a graph, also where its loops and branches use them."""
+    for each in iterate_graphs(graph):
+        sparse = [part for s in each.sparse_initializer for part in (s.values, s.indices)]
+        for value in (*each.input, *each.output, *each.initializer, *each.value_info, *sparse):
+            value.name = rename(value.name)
+        for node in each.node:
+            for values in (node.input, node.output):
+                for i, name in enumerate(values):
+                    values[i] = rename(name) if name else name  # "" is an input left out
 
 
 def expose_output(model: Any, name: str, outside: str) -> None:
@@ -91,8 +115,7 @@ def make_optional(model: Any, name: str, outside: str, value: float) -> None:
     """Renames an input and gives it a value that holds unless a caller overrides it."""
     helper = require("onnx.helper", "onnx")
     declared = next(declared for declared in model.graph.input if declared.name == name)
-    rename_values(model, {name: outside})
-    declared.name = outside
+    rename_values(model.graph, lambda value: outside if value == name else value)
     kind = declared.type.tensor_type.elem_type
     model.graph.initializer.append(helper.make_tensor(outside, kind, [], [value]))
 
@@ -108,12 +131,11 @@ def finalise(model: Any, outputs: Mapping[str, str]) -> Any:
     checker = require("onnx.checker", "onnx")
     values = {value.name: value for value in model.graph.output}
     kept = [values[name] for name in outputs]
-    rename_values(model, outputs)
+    rename_values(model.graph, lambda name: outputs.get(name, name))
     del model.graph.output[:]
-    for value, name in zip(kept, outputs.values(), strict=True):
+    for value in kept:
         copy = model.graph.output.add()
         copy.CopyFrom(value)
-        copy.name = name
         copy.type.tensor_type.shape.dim[0].dim_param = "n"
     model.producer_name, model.graph.name = "rightly", "calibrated classifier"
     checker.check_model(model)

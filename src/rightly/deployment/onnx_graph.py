@@ -17,7 +17,7 @@ from torch import Tensor
 from rightly.calibrators import Cascade
 from rightly.classifiers.exported import SessionBackend
 from rightly.deployment.calibrated_classifier import CalibratedClassifier
-from rightly.deployment.conformance import CONTEXT, INPUT
+from rightly.deployment.conformance import INPUT, SHIFT_ESTIMATE
 from rightly.deployment.onnx_compose import (
     connect,
     duplicate,
@@ -26,6 +26,7 @@ from rightly.deployment.onnx_compose import (
     find_logits_output,
     make_optional,
     prefix_dimensions,
+    prefix_names,
     share_weights,
     strip_metadata,
 )
@@ -39,7 +40,7 @@ from rightly.deployment.stages import (
 from rightly.optional import require
 from rightly.transforms.image_tensors import Images
 
-HEAD_CONTEXT = "head_context"
+HEAD_ESTIMATE = "head_shift_estimate"
 PREFIX = "outputs_"  # until the graph is whole, for no classifier has such names
 
 
@@ -61,8 +62,8 @@ def build_graph(model: CalibratedClassifier, example: Images) -> Any:
         has_budget = isinstance(model.calibrator, Cascade) and bool(model.views)
         build = _build_deferred if has_budget else _build_stacked
         graph = build(model, example, classifier)
-    if model.context is not None:
-        make_optional(graph, HEAD_CONTEXT, CONTEXT, float(model.context.value))
+    if model.shift_adaptation is not None:
+        make_optional(graph, HEAD_ESTIMATE, SHIFT_ESTIMATE, float(model.shift_adaptation.value))
     return finalise(graph, {PREFIX + name: name for name in list_outputs(model)})
 
 
@@ -85,7 +86,7 @@ def _build_stacked(
     if classifier.features is not None:
         inputs["head_features"] = (_example_features(model, rows), "stack")
         wires[classifier.features] = "head_features"
-    inputs |= _example_context(model)
+    inputs |= _example_estimate(model)
     stage = trace_module(StackedCalibration(model.calibration), inputs, _name_outputs(model))
     return connect(graph, stage, wires)
 
@@ -126,7 +127,7 @@ def _build_deferred(
     if classifier.features is not None:
         inputs["head_features"] = (_example_features(model, 2), "n")
         wires[classifier.features] = "head_features"
-    inputs |= _example_context(model)
+    inputs |= _example_estimate(model)
     stage = trace_module(DeferredCalibration(model.calibration), inputs, _name_outputs(model))
     return connect(graph, stage, wires)
 
@@ -147,8 +148,8 @@ def _example_features(model: CalibratedClassifier, rows: int) -> Tensor:
     return torch.ones(rows, model.calibrator.feature_count or 1)
 
 
-def _example_context(model: CalibratedClassifier) -> dict[str, tuple[Tensor, str]]:
-    return {HEAD_CONTEXT: (torch.tensor(-0.5), "")} if model.context is not None else {}
+def _example_estimate(model: CalibratedClassifier) -> dict[str, tuple[Tensor, str]]:
+    return {HEAD_ESTIMATE: (torch.tensor(-0.5), "")} if model.shift_adaptation is not None else {}
 
 
 def _name_outputs(model: CalibratedClassifier) -> list[str]:
@@ -190,6 +191,6 @@ def _read_classifier(
     kept = [logits, *(["features"] if features else [])]
     for value in [value for value in model.graph.output if value.name not in kept]:
         model.graph.output.remove(value)
-    compose, prefix = require("onnx.compose", "onnx"), "classifier_"
-    model = prefix_dimensions(compose.add_prefix(strip_metadata(model, OPSET), prefix), prefix)
+    prefix = "classifier_"
+    model = prefix_dimensions(prefix_names(strip_metadata(model, OPSET), prefix), prefix)
     return ClassifierGraph(model, prefix + backend.input, *(prefix + name for name in kept))

@@ -19,13 +19,13 @@ def trace_module(
 ) -> Any:
     """A module as an ONNX model; an input is an example and the name of its first dimension.
 
-    A scalar has none ("") and comes last; the module's argument has the end of its name.
+    A scalar has none ("") and comes last; its name is that of the argument after "head_".
     """
     # Each name of a dimension is one size in the whole joined graph.
     shapes = tuple({0: _make_dimension(name)} if name else {} for _, name in inputs.values())
     examples = tuple(tensor.cpu() for tensor, dimension in inputs.values() if dimension)
     scalars = {
-        name.rpartition("_")[2]: tensor.cpu()
+        name.removeprefix("head_"): tensor.cpu()
         for name, (tensor, dimension) in inputs.items()
         if not dimension
     }
@@ -48,7 +48,7 @@ def trace_module(
         ) from error
     assert program is not None
     prefix = outputs[0].split("_")[0] + "_"
-    return prefix_names(strip_metadata(program.model_proto, OPSET), prefix)
+    return prefix_names(strip_metadata(program.model_proto, OPSET), prefix, keep_ends=True)
 
 
 def _make_dimension(name: str) -> Any:

@@ -25,14 +25,15 @@ class Outputs:
     classes: PerImageInt  # what the calibrator predicts
     confidence: PerImage  # probability that the class is right
     raw_confidence: PerImage  # the classifier's own
-    temperature: PerImage
     probabilities: PerClass
+    # What the method divides logits by, before any adaptation; None where it does not.
+    temperature: PerImage | None = None
     accept: PerImageBool | None = None  # None without a threshold
     # Of each view; class -1 and confidence nan where a budget spared the view.
     view_classes: PerViewInt | None = None
     view_confidence: PerView | None = None
-    # What the image adds to the context of its batch, and its confidence at none.
-    context_score: PerImage | None = None
+    # The mean over a batch is its shift estimate, before shrinkage; the confidence before adapting.
+    shift_score: PerImage | None = None
     unadapted_confidence: PerImage | None = None
     in_set: PerClassBool | None = None  # None where no scores were held out
 
@@ -60,7 +61,7 @@ LOGGED = (
     "raw_confidence",
     "temperature",
     "accept",
-    "context_score",
+    "shift_score",
     "unadapted_confidence",
 )
 REQUIRED = tuple(field.name for field in fields(Outputs) if field.default is MISSING)

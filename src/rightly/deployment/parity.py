@@ -31,20 +31,21 @@ def check_parity(
 ) -> dict[str, Any]:
     """The largest differences between a file and torch; refused where they are too large.
 
-    At the file's own context, and where it takes one also at the lowest that it may have.
+    At the file's own shift estimate and, if it takes one, also at the lowest.
     """
     parts = [pixels[start : start + BATCH] for start in range(0, len(pixels), BATCH)]
-    contexts = [None] if model.context is None else [None, float(model.context.limits[0])]
+    adaptation = model.shift_adaptation
+    estimates = [None] if adaptation is None else [None, float(adaptation.limits[0])]
     compared = []
-    for context in contexts:
-        ours = [model.predict(torch.from_numpy(p).permute(0, 3, 1, 2), context) for p in parts]
-        theirs = [exported.predict(part, context) for part in parts]
+    for estimate in estimates:
+        ours = [model.predict(torch.from_numpy(p).permute(0, 3, 1, 2), estimate) for p in parts]
+        theirs = [exported.predict(part, estimate) for part in parts]
         compared.append(compare_outputs(concatenate(ours), concatenate(theirs)))
     differences = {name: max(each[name] for each in compared) for name in compared[0]}
-    score = differences.get("context_score", 0.0)
+    score = differences.get("shift_score", 0.0)
     if score > TOLERANCE:
         raise ValueError(
-            f"the file must compute what torch does, but on {len(pixels)} images context_score "
+            f"the file must compute what torch does, but on {len(pixels)} images shift_score "
             f"differs by as much as {score:.2g} of confidence: nothing was written"
         )
     if differences["classes_differ"] or not differences["confidence"] <= TOLERANCE:
@@ -64,7 +65,6 @@ def check_parity(
 
 def compare_outputs(ours: Outputs, theirs: Outputs) -> dict[str, Any]:
     """The largest differences, and how many classes and decisions are others."""
-    log_temperature = np.log(ours.temperature) - np.log(theirs.temperature)
     # Where two classes are as likely to the last digits, rounding decides between them.
     rows = np.arange(len(ours))
     apart = theirs.probabilities[rows, ours.classes] - theirs.probabilities[rows, theirs.classes]
@@ -74,20 +74,22 @@ def compare_outputs(ours: Outputs, theirs: Outputs) -> dict[str, Any]:
     in_set_differs = 0.0
     if ours.in_set is not None and theirs.in_set is not None:
         in_set_differs = float(np.mean(ours.in_set != theirs.in_set))
-    scores = {}
+    others = {}
+    if ours.temperature is not None and theirs.temperature is not None:
+        log_temperature = np.log(ours.temperature) - np.log(theirs.temperature)
+        others["log_temperature"] = float(np.abs(log_temperature).max())
     c = ours.unadapted_confidence
-    if c is not None and theirs.context_score is not None:
+    if c is not None and theirs.shift_score is not None:
         # Log-odds, in which confidences near 0 and 1 lie far apart: as differences of confidence.
-        apart_by = np.abs(ours.context_score - theirs.context_score) * c * (1 - c)
-        scores = {"context_score": float(apart_by.max())}
+        apart_by = np.abs(ours.shift_score - theirs.shift_score) * c * (1 - c)
+        others["shift_score"] = float(apart_by.max())
     return {
         "confidence": float(np.abs(ours.confidence - theirs.confidence).max()),
         "probabilities": float(np.abs(ours.probabilities - theirs.probabilities).max()),
-        "log_temperature": float(np.abs(log_temperature).max()),
         "classes_differ": int(np.sum(np.abs(apart) > TOLERANCE)),
         "accept_differs": accept_differs,
         "in_set_differs": in_set_differs,
-        **scores,
+        **others,
     }
 
 

@@ -9,24 +9,25 @@ from rightly.classifiers import Classifier, Preprocessing
 from rightly.deployment.metadata import FORMAT, VERSION
 
 # The reference, one number a class, is in the graph.
-CONTEXT_CONSTANTS = ("value", "weights", "limits", "noise", "misses", "kind_contexts")
+ADAPTATION_CONSTANTS = ("value", "weights", "limits", "noise", "misses", "kind_contexts")
 RANGE_LEVEL = 0.9  # of the expected accuracy
 CONTEXT_FORMULAS = {
-    "of_images": "context = clip(mean of context_score, limits) * n / (n + noise), n images",
+    "of_images": "shift_estimate = clip(mean of shift_score, limits) * n / (n + noise), n images",
     "expected_accuracy": "mean confidence +- quantile * sqrt(mean of confidence * (1 - confidence) "
-    "/ n + missed); missed = mean of misses^2 * (1 + 1/k) * max(1, |context| / root mean square of "
-    "kind_contexts)^4, k kinds",
+    "/ n + missed); missed = mean of misses^2 * (1 + 1/k) * max(1, |shift_estimate| / root mean "
+    "square of kind_contexts)^4, k kinds",
     "confidence": "s = log-odds of unadapted_confidence; "
-    "confidence = sigmoid(s + (weights[0] + weights[1] * s + weights[2] * |context|) * context)",
+    "confidence = sigmoid(s + (weights[0] + weights[1] * s + weights[2] * |e|) * e), "
+    "e = shift_estimate",
 }
 
 
-def describe_context(context: Context) -> dict[str, Any]:
-    """What a caller needs to find the context of its images, and to know what it will do."""
+def describe_adaptation(adaptation: Context) -> dict[str, Any]:
+    """What a caller needs to estimate the shift of its images, and to adapt confidence to it."""
     from scipy.stats import t
 
-    constants = {name: getattr(context, name).tolist() for name in CONTEXT_CONSTANTS}
-    kinds = len(context.misses)
+    constants = {name: getattr(adaptation, name).tolist() for name in ADAPTATION_CONSTANTS}
+    kinds = len(adaptation.misses)
     quantile = float(t.ppf((1 + RANGE_LEVEL) / 2, kinds - 1)) if kinds > 1 else None
     return constants | {"quantile": quantile, "formulas": CONTEXT_FORMULAS}
 
@@ -65,6 +66,7 @@ def describe_calibrator(calibrator: FittedCalibrator) -> dict[str, Any]:
         "method": calibrator.title,
         "arguments": dict(calibrator.arguments),
         "keeps_class": calibrator.keeps_class,
+        "has_temperature": calibrator.calibrator.has_temperature,
         "class_count": calibrator.class_count,
         "class_names": None if names is None else list(names),
         "views": list(calibrator.view_names),

@@ -11,11 +11,11 @@ from jaxtyping import Float, UInt8
 
 from rightly.classifiers.preprocessing import Preprocessing
 from rightly.deployment.conformance import (
-    CONTEXT,
     INPUT,
-    check_context,
+    SHIFT_ESTIMATE,
     check_graph,
     check_outputs,
+    check_shift_estimate,
 )
 from rightly.deployment.metadata import ONNX_KEY, parse_metadata
 from rightly.deployment.outputs import OUTPUT_NAMES, Outputs, read_outputs
@@ -43,20 +43,20 @@ class ExportedModel(ABC):
 
     @abstractmethod
     def run(
-        self, images: Float[np.ndarray, "n 3 h w"], context: float | None = None
+        self, images: Float[np.ndarray, "n 3 h w"], shift_estimate: float | None = None
     ) -> dict[str, np.ndarray]:
-        """The file's outputs, by name, for images in [0, 1]; at its own context, or another."""
+        """The file's outputs, by name, for images in [0, 1]."""
 
     @final
     def predict(
-        self, images: UInt8[np.ndarray, "n h w 3"], context: float | None = None
+        self, images: UInt8[np.ndarray, "n h w 3"], shift_estimate: float | None = None
     ) -> Outputs:
         """Outputs for images that `preprocessing.pixels` has resized and cut.
 
-        At a `context`, see docs/deploy.md, in place of the one the calibrator was adapted to.
+        Adapted to `shift_estimate` (docs/deploy.md), by default to the calibrator's own.
         """
-        if context is not None:
-            check_context(context, self.metadata.get("context") is not None)
+        if shift_estimate is not None:
+            check_shift_estimate(shift_estimate, self.metadata.get("shift_adaptation") is not None)
         if images.ndim != 4 or images.shape[3] != 3 or images.dtype != np.uint8:
             raise ValueError(
                 "images must be bytes of shape (n, h, w, 3), got "
@@ -69,7 +69,7 @@ class ExportedModel(ABC):
             raise ValueError(f"images must have the size {size}, got {images.shape[1:3]}")
         scaled = np.ascontiguousarray(images.transpose(0, 3, 1, 2)).astype(np.float32) / 255
         try:
-            values = self.run(scaled) if context is None else self.run(scaled, context)
+            values = self.run(scaled, shift_estimate)
         except Exception as error:  # of a runtime, whose classes have no common base
             raise ValueError(f"{self.source} cannot be run: {error}") from error
         outputs = read_outputs(values, self.source)
@@ -115,11 +115,11 @@ class OnnxModel(ExportedModel):
         self._names = [name for name in OUTPUT_NAMES if name in outputs]
 
     def run(
-        self, images: Float[np.ndarray, "n 3 h w"], context: float | None = None
+        self, images: Float[np.ndarray, "n 3 h w"], shift_estimate: float | None = None
     ) -> dict[str, np.ndarray]:
         feed = {INPUT: images}
-        if context is not None:
-            feed[CONTEXT] = np.array(context, np.float32)
+        if shift_estimate is not None:
+            feed[SHIFT_ESTIMATE] = np.array(shift_estimate, np.float32)
         values = self.session.run(self._names, feed)
         return dict(zip(self._names, values, strict=True))
 

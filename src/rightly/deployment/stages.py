@@ -15,8 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rightly.calibrators import Cascade, FittedCalibrator
-from rightly.calibrators.adaptation.adapted_answers import complete
-from rightly.calibrators.checks import bound_confidence
+from rightly.calibrators.adaptation.adapted_answers import finalise_outputs
 from rightly.classifiers import Preprocessing
 from rightly.classifiers.backends import extract_logits, record_last_linear
 from rightly.deployment.outputs import Outputs
@@ -95,20 +94,20 @@ class DeferralStage(nn.Module):
 
 @final
 class CalibrationStage(nn.Module):
-    """From logits of images and views to outputs, at a context if one is given.
+    """From logits of images and views to outputs, adapted if the calibrator is.
 
-    `stacked` logits have the images' rows first, then those of view by view. Without
-    `takes_context` there is no score of the context either.
+    `stacked` logits have the images' rows first, then those of view by view. `outputs_shift_score`
+    adds the shift score of each image and its confidence before adapting.
     """
 
     threshold: Tensor | None
 
     def __init__(
-        self, fitted: FittedCalibrator, view_names: Sequence[str], takes_context: bool = False
+        self, fitted: FittedCalibrator, view_names: Sequence[str], outputs_shift_score: bool = False
     ) -> None:
         super().__init__()
         self.calibrator, self.view_names = fitted.calibrator, tuple(view_names)
-        self.takes_context = takes_context
+        self.outputs_shift_score = outputs_shift_score
         self.is_adapted = fitted.calibrator.is_adapted  # asked now, for graphs cannot ask
         self.sets = fitted.sets
         # As a tensor, so that a threshold is compared as exactly in a graph as here.
@@ -118,15 +117,16 @@ class CalibrationStage(nn.Module):
         )
 
     def forward(
-        self, stacked: Tensor, features: Tensor | None = None, context: Tensor | None = None
+        self, stacked: Tensor, features: Tensor | None = None, shift_estimate: Tensor | None = None
     ) -> Outputs:
         """Outputs where every image has all of its views."""
+        if not self.view_names:
+            return self._calibrate(stacked, None, features, shift_estimate)
         count = len(self.view_names) + 1
         batches = stacked.reshape(count, -1, stacked.shape[-1])
         if features is not None:
             features = features.reshape(count, -1, features.shape[-1])[0]
-        views = batches[1:].transpose(0, 1) if self.view_names else None
-        return self._calibrate(batches[0], views, features, context)
+        return self._calibrate(batches[0], batches[1:].transpose(0, 1), features, shift_estimate)
 
     def calibrate_deferred(
         self,
@@ -134,7 +134,7 @@ class CalibrationStage(nn.Module):
         rows: Tensor,
         view_logits: Tensor,
         features: Tensor | None = None,
-        context: Tensor | None = None,
+        shift_estimate: Tensor | None = None,
     ) -> Outputs:
         """Outputs where only some rows have views, whose logits come view by view."""
         m = len(self.view_names)
@@ -142,7 +142,7 @@ class CalibrationStage(nn.Module):
         # Rows without views get their own logits in place of them, which nobody looks at.
         views = logits[:, None].expand(-1, m, -1).index_copy(0, rows, deferred)
         has_views = torch.zeros_like(logits[:, 0]).index_fill(0, rows, 1.0) > 0
-        outputs = self._calibrate(logits, views, features, context)
+        outputs = self._calibrate(logits, views, features, shift_estimate)
         assert outputs.view_classes is not None and outputs.view_confidence is not None
         nothing = torch.full_like(outputs.view_confidence, torch.nan)
         return replace(
@@ -156,7 +156,7 @@ class CalibrationStage(nn.Module):
         logits: Tensor,
         views: Tensor | None,
         features: Tensor | None,
-        context: Tensor | None,
+        shift_estimate: Tensor | None,
     ) -> Outputs:
         logits, views = bound_masked(logits), None if views is None else bound_masked(views)
         predictions = Predictions.unchecked(
@@ -165,31 +165,30 @@ class CalibrationStage(nn.Module):
         unadapted = self.calibrator.compute_together(predictions)
         own, at = self.calibrator.context, None
         adjustment = self.calibrator.recalibration or (own if self.is_adapted else None)
-        if context is not None:
+        if shift_estimate is not None:
             assert own is not None
             low, high = own.limits.clamp_max(0)[0], own.limits.clamp_min(0)[1]
-            at = context.double().clamp(low, high)
-        classes, confidence, temperature, probabilities = complete(
-            unadapted, predictions, own if at is not None else adjustment, at
-        )
-        score = plain = None
-        if self.takes_context:
+            at = shift_estimate.double().clamp(low, high)
+        adaptation = adjustment if at is None else own
+        confidence, probabilities, plain = finalise_outputs(unadapted, predictions, adaptation, at)
+        classes, temperature = unadapted.classes, unadapted.temperature
+        score = None
+        if self.outputs_shift_score:
             assert own is not None
-            plain = bound_confidence(unadapted.confidence, predictions)
             score = own.residuals(plain, classes)
         best = None if views is None else views.softmax(-1).max(-1)
         return Outputs(
             classes=classes,
             confidence=confidence.float(),
             raw_confidence=predictions.confidence.float(),
-            temperature=temperature.float(),
             probabilities=probabilities.float(),
+            temperature=None if temperature is None else temperature.float(),
             # Before rounding to float32, which could lift a confidence over the threshold.
             accept=None if self.threshold is None else confidence >= self.threshold,
             view_classes=None if best is None else best.indices,
             view_confidence=None if best is None else best.values.float(),
-            context_score=None if score is None else score.float(),
-            unadapted_confidence=None if plain is None else plain.float(),
+            shift_score=None if score is None else score.float(),
+            unadapted_confidence=plain.float() if self.outputs_shift_score else None,
             in_set=None if self.sets is None else self.sets.contains(probabilities, logits),
         )
 
@@ -203,9 +202,9 @@ class StackedCalibration(nn.Module):
         self.stage = stage
 
     def forward(
-        self, stacked: Tensor, features: Tensor | None = None, context: Tensor | None = None
+        self, stacked: Tensor, features: Tensor | None = None, shift_estimate: Tensor | None = None
     ) -> tuple[Tensor, ...]:
-        return tuple(self.stage(stacked, features, context).to_dict().values())
+        return tuple(self.stage(stacked, features, shift_estimate).to_dict().values())
 
 
 @final
@@ -222,7 +221,7 @@ class DeferredCalibration(nn.Module):
         rows: Tensor,
         view_logits: Tensor,
         features: Tensor | None = None,
-        context: Tensor | None = None,
+        shift_estimate: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
-        outputs = self.stage.calibrate_deferred(logits, rows, view_logits, features, context)
+        outputs = self.stage.calibrate_deferred(logits, rows, view_logits, features, shift_estimate)
         return tuple(outputs.to_dict().values())

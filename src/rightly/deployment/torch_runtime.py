@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from rightly.deployment.conformance import CONTEXT, INPUT, check_graph
+from rightly.deployment.conformance import INPUT, SHIFT_ESTIMATE, check_graph
 from rightly.deployment.metadata import PROGRAM_FILE, parse_metadata
 from rightly.deployment.runtime import ExportedModel
 
@@ -34,10 +34,13 @@ class TorchProgram(ExportedModel):
         self.module = program.module()
 
     def run(
-        self, images: Float[np.ndarray, "n 3 h w"], context: float | None = None
+        self, images: Float[np.ndarray, "n 3 h w"], shift_estimate: float | None = None
     ) -> dict[str, np.ndarray]:
-        own = self.metadata.get("context")  # a program has no defaults: this stands for one
-        given = {} if own is None else {CONTEXT: own["value"] if context is None else context}
+        given = {}
+        adaptation = self.metadata.get("shift_adaptation")
+        if adaptation is not None:  # a program has no default values
+            own = adaptation["value"] if shift_estimate is None else shift_estimate
+            given = {SHIFT_ESTIMATE: own}
         with torch.no_grad():
             scalars = {name: torch.tensor(float(value)) for name, value in given.items()}
             outputs = self.module(torch.from_numpy(images), **scalars)

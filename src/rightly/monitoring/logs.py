@@ -1,6 +1,6 @@
 """Logs of a classifier at work: CSV, JSON lines or Parquet, one row a prediction.
 
-Columns: `class` (or `predicted_class`), `confidence`, `context_score`; optional `time` (seconds
+Columns: `class` (or `predicted_class`), `confidence`, `shift_score`; optional `time` (seconds
 since 1970, or ISO 8601), `agreement` (share of views that agree) and `label`. Others are ignored.
 """
 
@@ -22,12 +22,12 @@ from rightly.predictions.bounded_json import parse_json
 NAMES = {
     "classes": ("class", "predicted_class"),
     "confidence": ("confidence",),
-    "context_score": ("context_score",),
+    "shift_score": ("shift_score",),
     "time": ("time",),
     "agreement": ("agreement",),
     "label": ("label",),
 }
-REQUIRED = ("classes", "confidence", "context_score")
+REQUIRED = ("classes", "confidence", "shift_score")
 UNKNOWN = -1  # in place of a label
 
 
@@ -37,7 +37,7 @@ class Log:
 
     classes: Int[np.ndarray, " n"]
     confidence: Float[np.ndarray, " n"]
-    context_score: Float[np.ndarray, " n"]
+    shift_score: Float[np.ndarray, " n"]
     time: Float[np.ndarray, " n"] | None  # seconds since 1970
     agreement: Float[np.ndarray, " n"] | None
     label: Int[np.ndarray, " n"] | None  # UNKNOWN where there is none
@@ -71,7 +71,7 @@ def read_log(path: str | os.PathLike[str]) -> Log:
     return Log(
         np.array(columns["classes"], np.int64)[order],
         np.array(columns["confidence"], np.float64)[order],
-        np.array(columns["context_score"], np.float64)[order],
+        np.array(columns["shift_score"], np.float64)[order],
         None if time is None else time[order],
         None if agreement is None else agreement[order],
         None if set(labels) == {UNKNOWN} else np.array(labels, np.int64)[order],
@@ -140,7 +140,7 @@ def _read(path: Path, number: int, name: str, value: Any) -> float | int:
         "label": "a class number from 0 on",
         "confidence": "a number from 0 to 1",
         "agreement": "a number from 0 to 1",
-        "context_score": "a finite number",
+        "shift_score": "a finite number",
         "time": "seconds since 1970 or ISO 8601",
     }[name]
     try:
@@ -149,7 +149,7 @@ def _read(path: Path, number: int, name: str, value: Any) -> float | int:
             is_right = result >= 0 and result == int(result)
         else:
             is_right = math.isfinite(result) and (
-                name in ("time", "context_score") or 0 <= result <= 1
+                name in ("time", "shift_score") or 0 <= result <= 1
             )
     except (TypeError, ValueError, OverflowError):
         is_right = False
@@ -172,7 +172,7 @@ def _read_time(value: Any) -> float:
 
 
 def _suggest(name: str) -> str:
-    if name != "context_score":
+    if name != "shift_score":
         return ""
     return ": write the log with rightly apply, predict --jsonl or serve"
 

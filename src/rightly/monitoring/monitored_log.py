@@ -108,7 +108,7 @@ def monitor_log(
     if samples_per_day is None:
         samples_per_day = _find_rate(rows, log)
     plan = plan_test(reference, samples_per_day, false_alarms_per_year, has_agreement=has_agreement)
-    score = rows.context_score + context.reference.cpu().numpy()[rows.classes]
+    score = rows.shift_score + context.reference.cpu().numpy()[rows.classes]
     score = np.clip(score, -MAX_LOG_ODDS, MAX_LOG_ODDS)
     described = reference.describe(rows.classes, score, rows.agreement if has_agreement else None)
     test = SequentialTest(plan)
@@ -152,7 +152,7 @@ def _find_rate(rows: Log, log: object) -> float:
 
 def _look_at(context: Context, rows: Log, score: np.ndarray, part: slice) -> LogWindow:
     chosen = rows.classes[part]
-    batch = context.shrink(float(rows.context_score[part].mean()), len(chosen))
+    batch = context.shrink(float(rows.shift_score[part].mean()), len(chosen))
     confidence = torch.from_numpy(score[part]).sigmoid().to(context.reference.device)
     expected = None
     if len(context.misses) > 1:

@@ -47,7 +47,7 @@ class Stream:
         """The context of the window; its `value` is 0 before anything was observed."""
         if not self.samples:
             return self._context.shrink(0.0, 0)
-        return self._context.shrink(self._window.mean("context_score"), self.samples)
+        return self._context.shrink(self._window.mean("shift_score"), self.samples)
 
     @property
     def expected_accuracy(self) -> ExpectedAccuracy:
@@ -74,7 +74,7 @@ class Stream:
             at = at if isinstance(at, int) else float(at)  # plain, because snapshots are JSON
         else:
             at = max((int(block.at) for block in self._window.blocks), default=-1) + 1
-        values = {"context_score": self._context.residuals(confidence, classes)}
+        values = {"shift_score": self._context.residuals(confidence, classes)}
         bins = (score(confidence) * BINS).floor().int()
         values |= {f"{BIN}{k}": (bins == k).double() for k in bins.unique().tolist()}
         arrays = {name: value.cpu().numpy() for name, value in values.items()}

@@ -71,7 +71,7 @@ def fill_masked(logits: Logits) -> Logits:
 
 def count_possible(logits: Logits) -> PerSample:
     """How many classes of each row are not masked, as a float64."""
-    return (logits > MASKED).sum(-1).double()
+    return (logits > MASKED).double().sum(-1)
 
 
 def exclude_masked(probabilities: Logits, logits: Logits) -> Logits:
@@ -88,4 +88,4 @@ def exclude_masked(probabilities: Logits, logits: Logits) -> Logits:
 
 def settle_confidence(confidence: PerSample, logits: Logits) -> PerSample:
     """The same confidence, but 1 where all other classes are masked."""
-    return torch.where(count_possible(logits) > 1, confidence, torch.ones_like(confidence))
+    return torch.where(count_possible(logits) > 1, confidence, 1.0)

@@ -20,14 +20,14 @@ def make_prediction(
     """The prediction in outputs of one row; with both confidences where the server adapts."""
     best, members = int(outputs.classes[0]), list_set(outputs)
     probabilities = np.asarray(outputs.probabilities[0])
-    both = ("unadapted_confidence", "context_score") if adapts else ()
+    both = ("unadapted_confidence", "shift_score") if adapts else ()
     return Prediction(
         file=file,
         class_=best,
         name=_find_name(best, model),
         confidence=float(outputs.confidence[0]),
         raw_confidence=float(outputs.raw_confidence[0]),
-        temperature=float(outputs.temperature[0]),
+        temperature=None if outputs.temperature is None else float(outputs.temperature[0]),
         accept=None if outputs.accept is None else bool(outputs.accept[0]),
         top=_rank_classes(probabilities, best, model),
         prediction_set=None if members is None else _make_choices(members, probabilities, model),

@@ -52,13 +52,14 @@ class DriftWatch:
     @classmethod
     def of_model(cls, metadata: Mapping[str, Any]) -> "DriftWatch | None":
         """None where the file does not say what images without drift look like."""
-        is_known = metadata.get("drift") is not None and metadata.get("context") is not None
+        needed = ("drift", "shift_adaptation")
+        is_known = all(metadata.get(name) is not None for name in needed)
         return cls(metadata) if is_known else None
 
     def observe(self, outputs: Outputs) -> None:
         """Counts the outputs of a batch; ends a block where it is time."""
-        assert outputs.context_score is not None
-        score = outputs.context_score + self._scores[outputs.classes]
+        assert outputs.shift_score is not None
+        score = outputs.shift_score + self._scores[outputs.classes]
         agreement = np.array(view_agreement(outputs), float) if self._has_agreement else None
         described = self._reference.describe(outputs.classes, score, agreement)
         self._sum = self._sum + described.sum(0, dtype=np.float64)

@@ -41,7 +41,10 @@ class Prediction(_Answer):
     name: str | None = Field(description="Its name, if the model knows names.")
     confidence: float = Field(description="How likely the predicted class is to be right.")
     raw_confidence: float = Field(description="The classifier's own, uncalibrated.")
-    temperature: float = Field(description="What its logits were divided by.")
+    temperature: float | None = Field(
+        description="What the method divides logits by, before any adaptation; null where it does "
+        "not."
+    )
     accept: bool | None = Field(
         description="Whether to trust it: the confidence reaches the threshold of the model. "
         "Null where the model has no threshold."
@@ -57,7 +60,7 @@ class Prediction(_Answer):
     unadapted_confidence: float | None = Field(
         None, description="Confidence without context; only where the server adapts (--adapt)."
     )
-    context_score: float | None = Field(
+    shift_score: float | None = Field(
         None, description="What the image adds to the context; only where the server adapts."
     )
 

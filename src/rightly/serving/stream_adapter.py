@@ -31,11 +31,11 @@ class StreamAdapter:
     """A model at the context of the last images that it was shown."""
 
     def __init__(self, model: ExportedModel, size: int, state: Path | None = None) -> None:
-        constants = model.metadata.get("context")
+        constants = model.metadata.get("shift_adaptation")
         if constants is None:
             raise ValueError(
-                "adapt must be left out for a model without context: export it again, without "
-                "--no-context, from a calibrator that can be adapted"
+                "adapt needs a model that can be adapted: export it again, without --no-adaptable, "
+                "from a calibrator that can be adapted"
             )
         if not is_count(size, 1):
             raise ValueError(f"adapt must be a number of images from 1 on, got {size}")
@@ -50,12 +50,12 @@ class StreamAdapter:
     def predict(self, images: np.ndarray) -> Outputs:
         """Outputs at the context of the images before these, which are then counted too."""
         outputs = self._model.predict(images, self.context)
-        assert outputs.context_score is not None and outputs.unadapted_confidence is not None
+        assert outputs.shift_score is not None and outputs.unadapted_confidence is not None
         block = Block.of(
             f"{self._worker}-{next(self._numbers)}",
             time.time(),
             outputs.classes,
-            context_score=outputs.context_score,
+            shift_score=outputs.shift_score,
             confidence=outputs.confidence,
             variance=outputs.confidence * (1 - outputs.confidence),
             unadapted_confidence=outputs.unadapted_confidence,
@@ -68,7 +68,7 @@ class StreamAdapter:
     @property
     def context(self) -> float:
         window = self.window
-        return shrink_context(window.mean("context_score"), window.samples, self._constants)
+        return shrink_context(window.mean("shift_score"), window.samples, self._constants)
 
     @property
     def expected_accuracy(self) -> float:
@@ -164,6 +164,6 @@ def _divide(window: ContextWindow) -> list[ContextWindow]:
 def identify_model(model: ExportedModel) -> str:
     """Equal for files whose scores of the context mean the same."""
     names = ("method", "arguments", "classifier", "class_count", "views")
-    constants = {k: v for k, v in model.metadata["context"].items() if k != "value"}
+    constants = {k: v for k, v in model.metadata["shift_adaptation"].items() if k != "value"}
     parts = [constants, *(model.metadata.get(name) for name in names)]
     return hashlib.sha256(encode_json(parts).encode()).hexdigest()[:16]

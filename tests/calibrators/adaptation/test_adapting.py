@@ -12,6 +12,7 @@ from rightly.calibrators.adaptation.adapting import find_context
 from rightly.calibrators.adaptation.context import NoContextError
 from rightly.demo_data import load_demo_set
 from rightly.metrics import auroc, ece
+from tests.calibrators.quick import choose_quick_arguments
 
 FITTED: dict[str, rightly.Calibrator] = {}
 OF_FEATURES = ("adaptive_temperature_scaling", "true_class_probability")
@@ -43,7 +44,8 @@ def shifted():
 
 def fit(name: str) -> rightly.Calibrator:
     if name not in FITTED:
-        FITTED[name] = rightly.calibrator(name).fit(*simulate(800, seed=0))
+        calibrator = rightly.calibrator(name, **choose_quick_arguments(name))
+        FITTED[name] = calibrator.fit(*simulate(800, seed=0))
     return FITTED[name]
 
 
@@ -177,7 +179,7 @@ def augment(predictions: Predictions, labels: torch.Tensor) -> tuple[Predictions
 def test_methods_of_features_learn_from_shifted_rows_only(name, shifted):
     predictions, labels = simulate(800, seed=0)
     with pytest.raises(NoContextError, match="no features of views"):
-        rightly.calibrator(name).fit(predictions, labels).adapt(shifted[0])
+        fit(name).adapt(shifted[0])
     fitted = rightly.calibrator(name).fit(*augment(predictions, labels))
     adapted = fitted.adapt(shifted[0])
     before, after = (float(one.confidence(shifted[0]).mean()) for one in (fitted, adapted))

@@ -157,8 +157,10 @@ def test_masked_classes_stay_impossible(name, cal):
     assert torch.isfinite(fitted.confidence(masked)).all()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize(
+    "name",
+    ["platt", *(pytest.param(name, marks=pytest.mark.long) for name in ("beta", "isotonic"))],
+)
 def test_they_are_exported(name, tmp_path):
     network = Small(classes=2)
     images = pictures(300, seed=1)

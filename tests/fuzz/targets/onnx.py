@@ -23,7 +23,7 @@ onnxruntime.set_default_logger_severity(4)  # it writes about every damaged file
 def make_samples() -> list[Files]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, NAME)
-        of_context = ("context_score", "unadapted_confidence")
+        of_context = ("shift_score", "unadapted_confidence")
         outputs = tuple(name for name in SHAPES if name not in of_context)
         return [
             {NAME: write_onnx(path).read_bytes()},

@@ -230,6 +230,20 @@ def page(tmp_path_factory):
     return folder / "r.html", sets
 
 
+@pytest.fixture(scope="module")
+def fitted(page):
+    """The calibrator that the report is about."""
+    return rightly.calibrator("rightly").fit(*page[1]["cal"])
+
+
+@pytest.fixture
+def browser(page):
+    """The report in a tab of its own, with which all ends that a test emulates."""
+    with chromium() as browser:
+        browser.get(page[0].as_uri())
+        yield browser
+
+
 def test_the_page_needs_nothing_else(page):
     text = page[0].read_text()
     assert not re.search(r'(src|href)="(?!#|data:)', text) and "http" not in text.split("<body")[1]
@@ -267,47 +281,42 @@ def read_shares(browser, selector):
     return [[float(number) for number in text.split()] for text in texts]
 
 
-def test_a_threshold_is_moved_and_entered_with_its_intervals(page):
-    path, sets = page
-    fitted = rightly.calibrator("rightly").fit(*sets["cal"])
-    with chromium() as browser:
-        browser.get(path.as_uri())
-        assert console_errors(browser) == []
-        slider, exact = (browser.find_element(By.ID, name) for name in ("at", "at-exact"))
-        for at in (0.9, 0.897, 0.5731234, 1.0):
-            if at == 0.897:
-                for _ in range(3):
-                    slider.send_keys(Keys.ARROW_LEFT)
-            elif at != 0.9:
-                exact.send_keys(Keys.CONTROL, "a")
-                exact.send_keys(str(at))
-            assert float(exact.get_attribute("value")) == at
-            assert float(slider.get_attribute("value")) == pytest.approx(at, abs=0.00051)
-            for i, name in enumerate(("ind", "blur")):
-                predictions, labels = sets[name]
-                correct = predictions.correct(labels).numpy()
-                expected = []
-                for confidence in (predictions.confidence, fitted.confidence(predictions)):
-                    point = operating_point(confidence.numpy(), correct, at)
-                    right = [point.accuracy, point.accuracy_low, point.accuracy_high]
-                    expected += [[point.coverage], right if point.accepted else []]
-                shown = read_shares(browser, f'#at-table tr[data-set="{i}"] td')
-                for numbers, wanted in zip(shown, expected, strict=True):
-                    assert numbers == pytest.approx([100 * x for x in wanted], abs=0.0501)
-        dot = browser.find_element(By.CSS_SELECTOR, 'circle[data-set="0"][data-when="before"]')
-        assert dot.value_of_css_property("visibility") == "hidden"  # nothing is accepted from 1
-        exact.send_keys(Keys.CONTROL, "a")
-        exact.send_keys("2")
-        assert exact.get_attribute("aria-invalid") == "true"
+def test_a_threshold_is_moved_and_entered_with_its_intervals(page, fitted, browser):
+    sets = page[1]
+    assert console_errors(browser) == []
+    slider, exact = (browser.find_element(By.ID, name) for name in ("at", "at-exact"))
+    for at in (0.9, 0.897, 0.5731234, 1.0):
+        if at == 0.897:
+            for _ in range(3):
+                slider.send_keys(Keys.ARROW_LEFT)
+        elif at != 0.9:
+            exact.send_keys(Keys.CONTROL, "a")
+            exact.send_keys(str(at))
+        assert float(exact.get_attribute("value")) == at
+        assert float(slider.get_attribute("value")) == pytest.approx(at, abs=0.00051)
+        for i, name in enumerate(("ind", "blur")):
+            predictions, labels = sets[name]
+            correct = predictions.correct(labels).numpy()
+            expected = []
+            for confidence in (predictions.confidence, fitted.confidence(predictions)):
+                point = operating_point(confidence.numpy(), correct, at)
+                right = [point.accuracy, point.accuracy_low, point.accuracy_high]
+                expected += [[point.coverage], right if point.accepted else []]
+            shown = read_shares(browser, f'#at-table tr[data-set="{i}"] td')
+            for numbers, wanted in zip(shown, expected, strict=True):
+                assert numbers == pytest.approx([100 * x for x in wanted], abs=0.0501)
+    dot = browser.find_element(By.CSS_SELECTOR, 'circle[data-set="0"][data-when="before"]')
+    assert dot.value_of_css_property("visibility") == "hidden"  # nothing is accepted from 1
+    exact.send_keys(Keys.CONTROL, "a")
+    exact.send_keys("2")
+    assert exact.get_attribute("aria-invalid") == "true"
 
 
-def test_intervals_of_the_page_are_those_of_the_library(page):
+def test_intervals_of_the_page_are_those_of_the_library(browser):
     cases = [(0, 1), (1, 1), (0, 149), (3, 149), (97, 100), (4321, 5000), (49_990, 50_000)]
-    with chromium() as browser:
-        browser.get(page[0].as_uri())
-        for right, n in cases:
-            shown = browser.execute_script("return exactInterval(...arguments)", right, n)
-            assert shown == pytest.approx(exact_interval(right, n), abs=1e-9)
+    for right, n in cases:
+        shown = browser.execute_script("return exactInterval(...arguments)", right, n)
+        assert shown == pytest.approx(exact_interval(right, n), abs=1e-9)
 
 
 def enter(browser, name, value):
@@ -335,124 +344,117 @@ def check_reason(told, found):
     return "about"
 
 
-def test_a_target_accuracy_finds_the_threshold_that_the_library_promises(page):
-    path, sets = page
-    fitted = rightly.calibrator("rightly").fit(*sets["cal"])
-    with chromium() as browser:
-        browser.get(path.as_uri())
-        kinds, reasons = set(), set()
-        for accuracy, assurance in TARGETS:
-            enter(browser, "target", accuracy)
-            enter(browser, "assurance", assurance)
-            for i, name in enumerate(("ind", "blur")):
-                predictions, labels = sets[name]
-                pair = fitted.confidence(predictions).numpy(), predictions.correct(labels).numpy()
-                found = rightly.threshold(*pair, max_error=1 - accuracy, assurance=assurance)
-                row = f'#target-table [data-set="{i}"]'
-                shown = read_shares(browser, f"{row} td:nth-child(n + 3)")
-                assert shown[0] == pytest.approx([found.accepted / 4], abs=0.0501)
-                kinds.add(found.value is None)
-                if found.value is None:
-                    told = cells(browser, f"{row} td")[0]
-                    assert told.startswith("none")
-                    reasons.add(check_reason(told.removeprefix("none"), found))
-                    continue
-                button = browser.find_element(By.CSS_SELECTOR, f"{row} button")
-                assert float(button.text) == pytest.approx(found.value, abs=0.001)
-                assert shown[1][0] == pytest.approx(100 - 100 * found.error, abs=0.0501)
-                button.send_keys(Keys.ENTER)
-                above = read_shares(browser, f'#at-table [data-set="{i}"] [data-when="after"]')
-                assert above == shown
-        assert kinds == {True, False} and reasons == {"about", "at every", "too few"}
-        enter(browser, "target", 1.5)
-        assert "between 0 and 1" in browser.find_element(By.ID, "target-error").text
+def test_a_target_accuracy_finds_the_threshold_that_the_library_promises(page, fitted, browser):
+    sets = page[1]
+    kinds, reasons = set(), set()
+    for accuracy, assurance in TARGETS:
+        enter(browser, "target", accuracy)
+        enter(browser, "assurance", assurance)
+        for i, name in enumerate(("ind", "blur")):
+            predictions, labels = sets[name]
+            pair = fitted.confidence(predictions).numpy(), predictions.correct(labels).numpy()
+            found = rightly.threshold(*pair, max_error=1 - accuracy, assurance=assurance)
+            row = f'#target-table [data-set="{i}"]'
+            shown = read_shares(browser, f"{row} td:nth-child(n + 3)")
+            assert shown[0] == pytest.approx([found.accepted / 4], abs=0.0501)
+            kinds.add(found.value is None)
+            if found.value is None:
+                told = cells(browser, f"{row} td")[0]
+                assert told.startswith("none")
+                reasons.add(check_reason(told.removeprefix("none"), found))
+                continue
+            button = browser.find_element(By.CSS_SELECTOR, f"{row} button")
+            assert float(button.text) == pytest.approx(found.value, abs=0.001)
+            assert shown[1][0] == pytest.approx(100 - 100 * found.error, abs=0.0501)
+            button.send_keys(Keys.ENTER)
+            above = read_shares(browser, f'#at-table [data-set="{i}"] [data-when="after"]')
+            assert above == shown
+    assert kinds == {True, False} and reasons == {"about", "at every", "too few"}
+    enter(browser, "target", 1.5)
+    assert "between 0 and 1" in browser.find_element(By.ID, "target-error").text
 
 
-def test_costs_find_the_threshold_that_the_library_finds(page):
-    path, sets = page
-    fitted = rightly.calibrator("rightly").fit(*sets["cal"])
-    with chromium() as browser:
-        browser.get(path.as_uri())
-        for costs in ({"error": 4.0, "review": 1.0}, {"error": 2.5, "review": 2.0, "gain": 0.5}):
-            for name, value in costs.items():
-                enter(browser, f"cost-{name}", value)
-            for i, name in enumerate(("ind", "blur")):
-                predictions, labels = sets[name]
-                pair = fitted.confidence(predictions).numpy(), predictions.correct(labels).numpy()
-                found = rightly.least_cost_threshold(*pair, **costs)
-                row = f'#cost-table [data-set="{i}"]'
-                button = browser.find_element(By.CSS_SELECTOR, f"{row} button")
-                assert float(button.text) == pytest.approx(found.value, abs=0.001)
-                button.click()
-                costs_of = browser.find_elements(By.CSS_SELECTOR, f"{row} td:nth-child(n + 3)")
-                texts = [cell.text.replace(",", "").replace("to", "").split() for cell in costs_of]
-                there, above, accept_all, review_all = [[float(x) for x in t] for t in texts]
-                expected = measure_cost(*pair, float(button.text), **costs)
-                assert above[0] == pytest.approx(expected[0], rel=1e-3)
-                assert above[1:] == pytest.approx(expected[1:], rel=0.03)  # of a bootstrap
-                # Corrected for having been chosen here, by other resamples than the library's.
-                optimism = found.cost - expected[0]
-                assert optimism > 8 and there[0] - above[0] == pytest.approx(optimism, abs=6)
-                assert there[2] - there[1] == pytest.approx(above[2] - above[1], abs=1)
-                assert accept_all[0] == pytest.approx(found.accept_all, rel=1e-3)
-                assert review_all == [pytest.approx(found.review_all)]
-        enter(browser, "cost-error", 1)
-        assert "more than a review" in browser.find_element(By.ID, "cost-error-note").text
+def test_costs_find_the_threshold_that_the_library_finds(page, fitted, browser):
+    sets = page[1]
+    for costs in ({"error": 4.0, "review": 1.0}, {"error": 2.5, "review": 2.0, "gain": 0.5}):
+        for name, value in costs.items():
+            enter(browser, f"cost-{name}", value)
+        for i, name in enumerate(("ind", "blur")):
+            predictions, labels = sets[name]
+            pair = fitted.confidence(predictions).numpy(), predictions.correct(labels).numpy()
+            found = rightly.least_cost_threshold(*pair, **costs)
+            row = f'#cost-table [data-set="{i}"]'
+            button = browser.find_element(By.CSS_SELECTOR, f"{row} button")
+            assert float(button.text) == pytest.approx(found.value, abs=0.001)
+            button.click()
+            costs_of = browser.find_elements(By.CSS_SELECTOR, f"{row} td:nth-child(n + 3)")
+            texts = [cell.text.replace(",", "").replace("to", "").split() for cell in costs_of]
+            there, above, accept_all, review_all = [[float(x) for x in t] for t in texts]
+            expected = measure_cost(*pair, float(button.text), **costs)
+            assert above[0] == pytest.approx(expected[0], rel=1e-3)
+            assert above[1:] == pytest.approx(expected[1:], rel=0.03)  # of a bootstrap
+            # Corrected for having been chosen here, by other resamples than the library's.
+            optimism = found.cost - expected[0]
+            assert optimism > 8 and there[0] - above[0] == pytest.approx(optimism, abs=6)
+            assert there[2] - there[1] == pytest.approx(above[2] - above[1], abs=1)
+            assert accept_all[0] == pytest.approx(found.accept_all, rel=1e-3)
+            assert review_all == [pytest.approx(found.review_all)]
+    enter(browser, "cost-error", 1)
+    assert "more than a review" in browser.find_element(By.ID, "cost-error-note").text
 
 
-def test_without_its_script_the_page_still_tells(page):
-    with chromium() as browser:
-        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
-        browser.get(page[0].as_uri())
-        body = browser.find_element(By.TAG_NAME, "body").text
-        assert "At the threshold 0.9" in body and "an error costs" not in body
-        numbers = read_shares(browser, '#at-table tr[data-set="0"] td')
-        assert [len(cell) for cell in numbers] == [1, 3, 1, 3]
+def test_without_its_script_the_page_still_tells(browser):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    browser.refresh()
+    body = browser.find_element(By.TAG_NAME, "body").text
+    assert "At the threshold 0.9" in body and "an error costs" not in body
+    numbers = read_shares(browser, '#at-table tr[data-set="0"] td')
+    assert [len(cell) for cell in numbers] == [1, 3, 1, 3]
 
 
-def test_tables_sort_by_click_and_by_key(page):
-    with chromium() as browser:
-        browser.get(page[0].as_uri())
-        table = "#classes table.sortable"
-        heads = browser.find_elements(By.CSS_SELECTOR, f"{table} th button")[:6]
+def test_tables_sort_by_click_and_by_key(browser):
+    table = "#classes table.sortable"
+    heads = browser.find_elements(By.CSS_SELECTOR, f"{table} th button")[:6]
 
-        def column(k):
-            found = browser.find_elements(By.CSS_SELECTOR, f"{table} tbody tr > :nth-child({k})")
-            if k == 1:
-                return [cell.text for cell in found if cell.text]
-            return [float(cell.get_attribute("data-value")) for cell in found if cell.text]
+    def column(k):
+        found = browser.find_elements(By.CSS_SELECTOR, f"{table} tbody tr > :nth-child({k})")
+        if k == 1:
+            return [cell.text for cell in found if cell.text]
+        return [float(cell.get_attribute("data-value")) for cell in found if cell.text]
 
-        heads[1].click()
-        assert column(2) == sorted(column(2), reverse=True)
-        heads[1].click()
-        assert column(2) == sorted(column(2))
-        heads[5].send_keys(Keys.ENTER)
-        assert column(6) == sorted(column(6), reverse=True)
-        heads[0].send_keys(Keys.SPACE)
-        heads[0].send_keys(Keys.SPACE)
-        assert column(1) == [f"kind {k}" for k in range(10)]
-        head = browser.find_element(By.CSS_SELECTOR, f"{table} th")
-        assert head.get_attribute("aria-sort") == "ascending"
+    heads[1].click()
+    assert column(2) == sorted(column(2), reverse=True)
+    heads[1].click()
+    assert column(2) == sorted(column(2))
+    heads[5].send_keys(Keys.ENTER)
+    assert column(6) == sorted(column(6), reverse=True)
+    heads[0].send_keys(Keys.SPACE)
+    heads[0].send_keys(Keys.SPACE)
+    assert column(1) == [f"kind {k}" for k in range(10)]
+    head = browser.find_element(By.CSS_SELECTOR, f"{table} th")
+    assert head.get_attribute("aria-sort") == "ascending"
 
 
-def test_a_phone_needs_no_sideways_scroll_and_dark_mode_is_dark(page):
-    with chromium() as browser:
-        phone = {"width": 360, "height": 700, "deviceScaleFactor": 1, "mobile": True}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
-        browser.get(page[0].as_uri())
+def test_no_width_needs_sideways_scroll(browser):
+    for width in (360, 768, 1200):
+        screen = {"width": width, "height": 700, "deviceScaleFactor": 1, "mobile": width == 360}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        browser.refresh()
         wide = browser.execute_script("return document.documentElement.scrollWidth")
-        assert wide <= 360
-        light = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
-        scheme = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", scheme)
-        dark = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
-        bright = [sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in (light, dark)]
-        assert bright[0] > 700 and bright[1] < 120
-        assert console_errors(browser) == []
+        assert wide <= width
+        assert console_errors(browser) == [], width
 
 
-def test_it_prints_on_paper(page):
-    with chromium() as browser:
-        browser.get(page[0].as_uri())
-        printed = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": False})
-        assert len(printed["data"]) > 20_000
+def test_dark_mode_is_dark(browser):
+    bright = []
+    for scheme in ("light", "dark"):
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        colour = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+        bright.append(sum(map(int, re.findall(r"\d+", colour)[:3])))
+    assert bright[0] > 700 and bright[1] < 120
+
+
+def test_it_prints_on_paper(browser):
+    printed = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": False})
+    assert len(printed["data"]) > 20_000

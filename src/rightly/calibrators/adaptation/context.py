@@ -111,7 +111,7 @@ class Context(nn.Module):
 
     def _adjust(self, confidence: PerSample, at: Tensor) -> PerSample:
         # Not bounded as in residuals, where ties would change the ranking.
-        s = torch.logit(confidence, eps=torch.finfo(torch.float64).eps / 2)
+        s = log_odds(confidence)
         level, slope, curve = self.weights[0], self.weights[1], self.weights[2]
         return (s + (level + slope * s + curve * at.abs()) * at).sigmoid()
 
@@ -136,4 +136,11 @@ class Context(nn.Module):
 
 def score(confidence: PerSample) -> PerSample:
     """Log-odds of a confidence, bounded so that no sample outweighs a batch."""
-    return torch.logit(confidence.double(), eps=1e-12).clamp(-MAX_LOG_ODDS, MAX_LOG_ODDS)
+    return log_odds(confidence).clamp(-MAX_LOG_ODDS, MAX_LOG_ODDS)
+
+
+def log_odds(p: PerSample) -> PerSample:
+    """log(p / (1 - p)), finite also at 0 and 1: at most 36.8, odds of 1e16 to 1."""
+    p = p.double()
+    # Each bound is held by float32, as an exporter's constants are: 1 - 1e-16 would be 1.
+    return (p.clamp_min(1e-16) / (1 - p).clamp_min(1e-16)).log()

@@ -72,23 +72,6 @@ def stack_padded(tables: list[np.ndarray]) -> Tensor:
     return torch.from_numpy(np.stack(rows))
 
 
-def count_below_in_rows(tables: Tensor, x: Logits) -> Tensor:
-    """How many of row j of the ascending tables lie below each entry of column j of x."""
-    if not torch.compiler.is_exporting():
-        return torch.searchsorted(tables, x.T.contiguous()).T
-    # By halving, in operations that every graph format has.
-    length, flat = tables.shape[1], tables.flatten()
-    begin = length * torch.arange(len(tables), device=x.device)
-    count = torch.zeros_like(x, dtype=torch.int64)
-    step = 1 << (length.bit_length() - 1)
-    while step:
-        further = count + step
-        below = flat[begin + (further - 1).clamp_max(length - 1)] < x
-        count = torch.where((further <= length) & below, further, count)
-        step //= 2
-    return count
-
-
 def take_in_rows(tables: Tensor, place: Tensor) -> Tensor:
     """Entry place[i, j] of row j, for all i and j."""
     length = tables.shape[1]

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from rightly.calibrators.binning.class_tables import (
     ClassTables,
-    count_below_in_rows,
     merge_ties,
     stack_padded,
     take_in_rows,
 )
+from rightly.calibrators.solvers.piecewise import count_below_in_rows
 from rightly.calibrators.stored_tensors import Stored
 from rightly.tensor_shapes import Logits
 

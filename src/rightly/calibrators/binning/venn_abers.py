@@ -16,13 +16,12 @@ from torch import Tensor
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.binning.class_tables import (
     ClassTables,
-    count_below_in_rows,
     merge_ties,
     stack_padded,
     take_in_rows,
 )
 from rightly.calibrators.confidence_pairs import own_confidence, sorted_pairs
-from rightly.calibrators.solvers.piecewise import count_below
+from rightly.calibrators.solvers.piecewise import count_below, count_below_in_rows
 from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, Logits, PerSample

@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._higher_order_ops import while_loop
 
 from rightly.calibrators.solvers.execution import (
+    LEAST_EXPONENT,
     Scratch,
     exp_up_to_scale,
     is_unsynchronised,
@@ -28,7 +30,7 @@ MAX_STEPS = 60
 FEWER = 0.75  # share of the rows that are not done, below which the others are dropped
 FLAT = 1e-6  # a margin this small over uniform is all but uniform
 MAX_CONFIDENCE = 1 - 1e-13
-TINY = 1e-300
+TINY = 1e-37  # float32, which the constants of a graph are, holds it
 
 
 class Shape(NamedTuple):
@@ -129,6 +131,8 @@ def inverse_temperature_for(
     top = logits.argmax(-1) if classes is None else classes
     # A view, because onnxscript 0.7 loses the bounds of a second Clip of one and the same value.
     target = torch.logit(confidence[:].double().clamp(0.5 / logits.shape[1], MAX_CONFIDENCE))
+    if torch.compiler.is_exporting():
+        return _solve_in_graph(logits, top, target)
     kernels = kernels_for(logits)
     if kernels is not None:
         precision = FLAT, CLOSE[logits.dtype], MAX_STEPS
@@ -140,6 +144,44 @@ def inverse_temperature_for(
     goal = _Goal(target, FLAT / reach, 1e6 / reach)
     b = goal.propose(torch.zeros_like(target), flat).clamp(goal.lowest, goal.highest)
     return torch.where(flat.slope > 0, _solve(gaps, goal, b), torch.ones_like(b))
+
+
+def _solve_in_graph(logits: Logits, top: Tensor, target: PerSample) -> PerSample:
+    """The same as one loop in a graph, from b = 0; its body uses only what the loop carries."""
+    # A weight of 0 for the class itself and for masked ones, which no sum over the others counts.
+    weights = (logits > MASKED).to(logits.dtype).scatter(-1, top[:, None], 0.0)
+    gaps = (logits - logits.gather(-1, top[:, None])) * weights
+    reach = -gaps.sum(-1).double() / weights.sum(-1).double().clamp_min(1)
+    bounded = reach.clamp_min(TINY)
+    lowest, highest = FLAT / bounded, 1e6 / bounded
+    close, b = CLOSE[logits.dtype], torch.zeros_like(reach)
+    step, is_open = torch.zeros((), dtype=torch.int64), torch.ones((), dtype=torch.bool)
+
+    def goes_on(step: Tensor, is_open: Tensor, *carried: Tensor) -> Tensor:
+        return (step < MAX_STEPS) & is_open
+
+    def take_step(step: Tensor, is_open: Tensor, *carried: Tensor) -> tuple[Tensor, ...]:
+        b, low, high, target, lowest, highest, gaps, weights = carried
+        e = (gaps * b[:, None].to(gaps.dtype)).clamp_min(LEAST_EXPONENT).exp() * weights
+        weighted = e * gaps
+        sums = (e, weighted, weighted * gaps)
+        total, first, second = (each.sum(-1).double() for each in sums)
+        total = total.clamp_min(TINY)
+        slope = -first / total
+        curvature = (second / total - slope * slope).clamp_min(0)
+        shape = Shape(-total.log(), slope, curvature)
+        below = shape.value < target
+        low, high = torch.where(below, b, low), torch.where(below, high, b)
+        proposed = _Goal(target, lowest, highest).propose(b, shape)
+        inside = (proposed >= low) & (proposed <= high)
+        following = torch.where(inside, proposed, (low + high) / 2).clamp(lowest, highest)
+        is_open = ((following - b).abs() > close * following).any()
+        unchanged = (each.clone() for each in (target, lowest, highest, gaps, weights))
+        return (step + 1, is_open, following, low, high, *unchanged)
+
+    start = (b, torch.zeros_like(b), 2 * highest, target, lowest, highest, gaps, weights)
+    found = while_loop(goes_on, take_step, (step, is_open, *start))[2]
+    return torch.where(reach > 0, found, 1.0)
 
 
 def _solve(gaps: _Gaps, goal: _Goal, b: PerSample) -> PerSample:

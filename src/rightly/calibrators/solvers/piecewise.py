@@ -3,11 +3,15 @@
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from rightly.calibrators.solvers.execution import Scratch
+from rightly.tensor_shapes import Logits
 
 SHIFT = 13  # bits of float32 that do not count: ten of the mantissa's name a bucket
 MAX_STEEPNESS = 4.0  # relative change of y by that of x up to which float32 keeps its digits
+MAX_COMPARED = 1024  # points that a graph compares with one number per sample at once
+MAX_COMPARED_PER_CLASS = 32  # and with one number per class
 NEGLIGIBLE_RISE = 1e-3  # a change of y by less, in twice x, has an error of 1e-10
 
 
@@ -25,15 +29,36 @@ def count_below(xs: Tensor, x: Tensor) -> Tensor:
     """How many of the ascending xs lie below each x."""
     if not torch.compiler.is_exporting():
         return torch.searchsorted(xs, x.contiguous())
-    # By halving, in operations that every graph format has.
-    count = torch.zeros_like(x, dtype=torch.int64)
-    step = 1 << (len(xs).bit_length() - 1)
-    while step:
-        further = count + step
-        below = xs[(further - 1).clamp_max(len(xs) - 1)] < x
-        count = torch.where((further <= len(xs)) & below, further, count)
-        step //= 2
-    return count
+    return _search_tables(xs[None], x, torch.zeros_like(x, dtype=torch.int64))
+
+
+def count_below_in_rows(tables: Tensor, x: Logits) -> Tensor:
+    """How many of row j of the ascending tables lie below each entry of column j of x."""
+    if not torch.compiler.is_exporting():
+        return torch.searchsorted(tables, x.T.contiguous()).T
+    rows = torch.arange(len(tables), device=x.device)
+    return _search_tables(tables, x, rows.expand_as(x))
+
+
+def _search_tables(tables: Tensor, x: Tensor, rows: Tensor) -> Tensor:
+    """How many of the ascending tables' row lie below each x, in operations of every graph format.
+
+    A search tree: each level compares x with the largest points of a block's parts.
+    """
+    width = MAX_COMPARED if x.ndim == 1 else MAX_COMPARED_PER_CLASS
+    width = min(width, tables.shape[1])
+    levels = 1
+    while width**levels < tables.shape[1]:
+        levels += 1
+    padding = width**levels - tables.shape[1]
+    padded = functional.pad(tables, (0, padding), value=torch.inf) if padding else tables
+    place = rows
+    for level in reversed(range(levels)):
+        last_points = padded.reshape(-1, width, width**level)[..., -1]
+        points = last_points[0] if len(last_points) == 1 else last_points[place]
+        below = (points < x[..., None]).sum(-1)
+        place = place * width + (below.clamp_max(width - 1) if level else below)
+    return place - rows * width**levels
 
 
 class LineTable:

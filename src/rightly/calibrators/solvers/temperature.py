@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from rightly.calibrators.solvers.execution import (
+    LEAST_EXPONENT,
     Scratch,
     allocate_like,
     exp_up_to_scale,
@@ -18,7 +19,7 @@ from rightly.calibrators.solvers.execution import (
     scale_gaps,
 )
 from rightly.calibrators.solvers.fused import kernels_for
-from rightly.predictions.masking import fill_masked
+from rightly.predictions.masking import MASKED, fill_masked
 from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
 
 MAX_SCALE_RATIO = 1e3  # b times the scale of logits stays within 1/1000 .. 1000: flat .. one-hot
@@ -41,6 +42,11 @@ def top_probability(
     """
     if logits.requires_grad:  # in place nothing can be differentiated
         return scaled_softmax(logits, inverse).amax(-1)
+    if torch.compiler.is_exporting():
+        is_top = mark_class(logits, logits.argmax(-1) if classes is None else classes)
+        gaps = logits - logits.amax(-1, keepdim=True)
+        e = (gaps * inverse[:, None].to(logits.dtype)).clamp_min(LEAST_EXPONENT).exp()
+        return (1 + torch.where(is_top, 0.0, e).sum(-1).double()).reciprocal()
     kernels = kernels_for(logits)
     if kernels is not None:
         top = logits.argmax(-1) if classes is None else classes
@@ -58,11 +64,16 @@ def top_probability(
     return torch.cat(parts)
 
 
+def mark_class(logits: Logits, classes: Labels) -> Tensor:
+    """A mask of each row's class."""
+    return torch.arange(logits.shape[1], device=logits.device) == classes[:, None]
+
+
 def scaled_softmax(logits: Logits, inverse: PerSample) -> Logits:
     """softmax(b z), row by row, in float64; its exponentials are those of the logits' type."""
     if torch.compiler.is_exporting() or logits.requires_grad:
         gaps = (logits - logits.amax(-1, keepdim=True)).double()
-        return (gaps * inverse[:, None]).softmax(-1)
+        return torch.where(logits > MASKED, gaps * inverse[:, None], -torch.inf).softmax(-1)
     probabilities, scratch = allocate_like(logits), Scratch()
     for rows in iterate_chunks(logits):
         z = logits[rows]
@@ -79,8 +90,11 @@ def keep_class(probabilities: Logits, classes: Labels) -> Logits:
     In place, except in a graph being traced: to copy all of them takes as long as to compute them.
     """
     if torch.compiler.is_exporting():
-        lost = probabilities.float().argmax(-1) != classes
-        return torch.where(lost[:, None], _raise_class(probabilities, classes), probabilities)
+        is_class = mark_class(probabilities, classes)
+        largest = torch.where(is_class, 0.0, probabilities).amax(-1, keepdim=True)
+        # A sum, since exporters take a factor so close to 1 for 1.
+        least = largest + largest * ONE_STEP
+        return torch.where(is_class, torch.maximum(probabilities, least), probabilities)
     kept = probabilities.contiguous()  # a copy where rows share their memory
     parts = [_find_near_ties(kept[rows], classes[rows]) for rows in iterate_chunks(kept)]
     near_ties = torch.cat(parts).nonzero().squeeze(-1)
