@@ -19,6 +19,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 METRIC_PAGES = sorted((DOCS / "metrics").glob("*.md"))
 # These have tests of their own: in test_docs.py, test_own_package.py, test_training.py and below.
 ELSEWHERE = {
+    "adapting.md",
+    "doctor.md",
     "tutorial.md",
     "from-your-own-package.md",
     "deploy.md",

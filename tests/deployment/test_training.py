@@ -103,7 +103,7 @@ def make_rows(x, y):
     return [{"input_ids": row, "labels": label} for row, label in zip(words, y, strict=True)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_lightning_calibrates_what_it_has_trained(loadable_torchvision, tmp_path):
     lightning = pytest.importorskip("lightning.pytorch")
@@ -128,7 +128,7 @@ def test_lightning_calibrates_what_it_has_trained(loadable_torchvision, tmp_path
         assert torch.allclose(calibrator.confidence(predictions), expected, atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_transformers_calibrates_what_it_has_trained(loadable_torchvision, tmp_path):
     transformers = pytest.importorskip("transformers")
@@ -157,7 +157,7 @@ def test_transformers_calibrates_what_it_has_trained(loadable_torchvision, tmp_p
     assert (tmp_path / "cal.safetensors").is_file()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["ece", "nll"])
 def test_a_metric_of_evaluate_has_the_value_of_ours(
@@ -178,7 +178,7 @@ def test_a_metric_of_evaluate_has_the_value_of_ours(
     assert metric.compute() == {name: pytest.approx(expected, abs=1e-12)}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_the_code_about_other_libraries_runs_as_written(
     loadable_torchvision, tmp_path, monkeypatch

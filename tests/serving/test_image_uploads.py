@@ -61,8 +61,8 @@ def test_a_photo_is_turned_upright_unless_an_older_file_says_as_stored():
     plain, marked = encode(halves, "PNG"), encode(halves, "PNG", exif=turned)
 
     class Corner(BrightestChannel):
-        def run(self, images):
-            return super().run(np.ascontiguousarray(images[:, :, :2, :2]))
+        def run(self, images, shift_estimate=None):
+            return super().run(np.ascontiguousarray(images[:, :, :2, :2]), shift_estimate)
 
     model = Corner()
     first, second = post_files(plain, marked, model=model).json()["predictions"]

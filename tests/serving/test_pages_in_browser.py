@@ -98,8 +98,8 @@ class WithSets(BrightestChannel):
             **{"coverage_interval": [0.88, 0.92], "marginal_classes": 0, "mean_size": 1.2},
         }
 
-    def run(self, images):
-        outputs = super().run(images)
+    def run(self, images, shift_estimate=None):
+        outputs = super().run(images, shift_estimate)
         return outputs | {"in_set": outputs["probabilities"] > 0.5}
 
 

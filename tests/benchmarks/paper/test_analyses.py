@@ -42,7 +42,6 @@ def context(tmp_path):
     return Context(TOY, places, ["one"], 1, tmp_path / "r.csv", messages.append, messages.append)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ANALYSES)
 def test_every_analysis_ends_in_tables_and_a_figure(name, context, tmp_path):
     analysis = ANALYSES[name]
