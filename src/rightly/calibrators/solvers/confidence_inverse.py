@@ -10,7 +10,6 @@ from typing import NamedTuple, no_type_check
 
 import torch
 from torch import Tensor
-from torch._higher_order_ops import while_loop
 
 from rightly.calibrators.solvers.execution import (
     Scratch,
@@ -27,6 +26,7 @@ from rightly.tensor_shapes import Labels, Logits, PerSample
 CLOSE = {torch.float32: 6e-3, torch.float64: 1e-4}
 FIXED_STEPS = 9  # in a graph or on a GPU, where looking whether to stop costs more than a step
 MAX_STEPS = 60
+LOOPS_SINCE = "2.13"  # release of torch whose exporter was tested with a loop
 FEWER = 0.75  # share of the rows that are not done, below which the others are dropped
 FLAT = 1e-6  # a margin this small over uniform is all but uniform
 MAX_B = 1e6  # in units of one over the mean gap
@@ -188,9 +188,15 @@ def _solve_in_graph(logits: Logits, top: Tensor, target: PerSample) -> PerSample
         unchanged = (each.clone() for each in (target, gaps, weights))
         return (step + 1, is_open, following, low, high, *unchanged)
 
-    start = (low.clone(), low, high, target, gaps, weights)
-    found = while_loop(goes_on, take_step, (step, is_open, *start))[2]
-    return torch.where(reach > 0, found / unit, 1.0)
+    state = (step, is_open, low.clone(), low, high, target, gaps, weights)
+    if torch.__version__ >= LOOPS_SINCE:
+        from torch._higher_order_ops import while_loop
+
+        state = while_loop(goes_on, take_step, state)
+    else:
+        for _ in range(1 + FIXED_STEPS):
+            state = take_step(*state)
+    return torch.where(reach > 0, state[2] / unit, 1.0)
 
 
 def _solve(gaps: _Gaps, goal: _Goal, b: PerSample) -> PerSample:
