@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import jaxtyping
 import pytest
 import torch
 
@@ -82,6 +83,23 @@ def sample():
 @pytest.fixture
 def other():
     return make(seed=1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unchecked_tracing():
+    """Shapes are not checked while torch traces, which takes a third of the time so."""
+    trace = torch.export.export
+
+    def trace_unchecked(*args, **options):
+        jaxtyping.config.update("jaxtyping_disable", True)
+        try:
+            return trace(*args, **options)
+        finally:
+            jaxtyping.config.update("jaxtyping_disable", False)
+
+    torch.export.export = trace_unchecked
+    yield
+    torch.export.export = trace
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import torch
 from rightly import CALIBRATORS, calibrator
 from rightly.calibrators import as_fitted
 from rightly.calibrators.adaptation.adapting import find_context
+from rightly.calibrators.adaptation.context import NoContextError
 from rightly.deployment.onnx_compose import iterate_graphs
 from rightly.deployment.onnx_tracing import silence_tracer, trace_module
 from rightly.deployment.outputs import read_outputs
@@ -48,9 +49,10 @@ class Head:
     """A fitted calibrator as the last stage of a model, in torch and in onnxruntime."""
 
     def __init__(self, fitted):
-        self.adaptation = None
-        if fitted.title != "transcal":
+        try:
             self.adaptation = find_context(fitted)
+        except NoContextError:  # some methods cannot be adapted by views
+            self.adaptation = None
         self.stage = CalibrationStage(as_fitted(fitted), fitted.view_names, bool(self.adaptation))
         rows, c = 2 * (len(fitted.view_names) + 1), fitted.class_count
         inputs = {"stacked": (torch.randn(rows, c, generator=torch.Generator()), "stack")}
@@ -78,7 +80,8 @@ class Head:
 
 def make_cases(predictions):
     """Logits of samples and views, from what a network gives to what breaks arithmetic."""
-    stacked = torch.cat([predictions.logits, *predictions.view_logits.unbind(1)])
+    views = predictions.view_logits
+    stacked = torch.cat([predictions.logits, *(() if views is None else views.unbind(1))])
     masked = torch.rand(stacked.shape, generator=torch.Generator().manual_seed(0)) < 0.4
     masked[:, 0] = False
     return {
@@ -105,7 +108,7 @@ def test_a_graph_computes_what_torch_does(name, c):
     nodes = sum(len(graph.node) for graph in iterate_graphs(head.model.graph))
     assert nodes <= (100 if name == "temperature_scaling" else MAX_NODES)
     test, _ = make(60, c=fitted.class_count, d=8, seed=1)
-    test = test.with_views(test.view_names[: len(fitted.view_names)])
+    test = test if fitted.view_names else test.without_views()
     features = test.features.repeat(1 + len(fitted.view_names), 1)
     limits = [0.0] if head.adaptation is None else [0.0, float(head.adaptation.limits[0])]
     for case, stacked in make_cases(test).items():

@@ -112,20 +112,24 @@ class Cascade(Calibrator):
 
     def compute_together(self, predictions: Predictions) -> CalibratedOutputs:
         deferred = self.needs_views(predictions)
-        parts = (
-            self.second.compute_together(predictions),
-            self.first.compute_together(predictions.without_views()),
-        )
-        confidence = torch.where(deferred, *(part.confidence.double() for part in parts))
+        first = self.first.compute_together(predictions.without_views())
+        second = self.second.compute_together(predictions)
+        confidence = torch.where(deferred, second.confidence.double(), first.confidence.double())
         outputs = CalibratedOutputs(predictions.classes, confidence)
-        temperatures = [part.temperature for part in parts if part.temperature is not None]
-        if len(temperatures) == 2:
-            both = (each.double() for each in temperatures)
-            return outputs._replace(temperature=torch.where(deferred, *both))
-        if not temperatures and all(part.probabilities is None for part in parts):
+        if first.temperature is not None and second.temperature is not None:
+            temperature = torch.where(
+                deferred, second.temperature.double(), first.temperature.double()
+            )
+            return outputs._replace(temperature=temperature)
+        own = (first.temperature, first.probabilities, second.temperature, second.probabilities)
+        if all(each is None for each in own):  # one solve for the confidence gives all
             return outputs
-        vectors = (compute_all_probabilities(part, predictions) for part in parts)
-        return outputs._replace(probabilities=torch.where(deferred[:, None], *vectors))
+        probabilities = torch.where(
+            deferred[:, None],
+            compute_all_probabilities(second, predictions),
+            compute_all_probabilities(first, predictions),
+        )
+        return outputs._replace(probabilities=probabilities)
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def class_log_probabilities(
     return torch.cat([image, _log_probabilities(views, temperature).mean(1)], 1)
 
 
-def _log_probabilities(logits: Logits, temperature: float | Tensor) -> Features:
+def _log_probabilities(logits: Tensor, temperature: float | Tensor) -> Tensor:
     return (logits.double() / temperature).log_softmax(-1).clamp_min(-MAX_LOG_ODDS)
 
 

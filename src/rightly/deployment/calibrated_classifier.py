@@ -125,7 +125,7 @@ class CalibratedClassifier(nn.Module):
         return self
 
     def forward(self, images: Images, shift_estimate: Tensor | None = None) -> CalibratedLogits:
-        outputs = self.compute_outputs(images, shift_estimate)
+        outputs = self.compute_outputs(images, shift_estimate)[1]
         smallest = torch.finfo(outputs.probabilities.dtype).tiny
         return CalibratedLogits(outputs.probabilities.clamp_min(smallest).log(), outputs.confidence)
 

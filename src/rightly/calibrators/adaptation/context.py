@@ -82,7 +82,7 @@ class Context(nn.Module):
 
     def residuals(self, confidence: PerSample, classes: Labels) -> PerSample:
         """What each sample adds to the context of its batch."""
-        return score(confidence) - self.reference[classes]
+        return score(confidence) - self.reference.index_select(0, classes)
 
     def measure(self, confidence: PerSample, classes: Labels) -> BatchContext:
         """The context of a batch, by its unadapted confidences."""
@@ -142,5 +142,5 @@ def score(confidence: PerSample) -> PerSample:
 def log_odds(p: PerSample) -> PerSample:
     """log(p / (1 - p)), finite also at 0 and 1: at most 36.8, odds of 1e16 to 1."""
     p = p.double()
-    # Each bound is held by float32, as an exporter's constants are: 1 - 1e-16 would be 1.
+    # An exporter's constants are float32, in which 1 - 1e-16 would be 1.
     return (p.clamp_min(1e-16) / (1 - p).clamp_min(1e-16)).log()

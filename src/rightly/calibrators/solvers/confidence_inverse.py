@@ -6,20 +6,19 @@ under softmax among the others, so each step solves a parabola and its error fal
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, no_type_check
 
 import torch
 from torch import Tensor
-from torch._higher_order_ops import while_loop
 
 from rightly.calibrators.solvers.execution import (
-    LEAST_EXPONENT,
     Scratch,
     exp_up_to_scale,
     is_unsynchronised,
     iterate_chunks,
 )
 from rightly.calibrators.solvers.fused import kernels_for
+from rightly.calibrators.solvers.temperature import mark_class
 from rightly.predictions.masking import MASKED, has_masked
 from rightly.tensor_shapes import Labels, Logits, PerSample
 
@@ -27,8 +26,10 @@ from rightly.tensor_shapes import Labels, Logits, PerSample
 CLOSE = {torch.float32: 6e-3, torch.float64: 1e-4}
 FIXED_STEPS = 9  # in a graph or on a GPU, where looking whether to stop costs more than a step
 MAX_STEPS = 60
+LOOPS_SINCE = "2.13"  # release of torch whose exporter was tested with a loop
 FEWER = 0.75  # share of the rows that are not done, below which the others are dropped
 FLAT = 1e-6  # a margin this small over uniform is all but uniform
+MAX_B = 1e6  # in units of one over the mean gap
 MAX_CONFIDENCE = 1 - 1e-13
 TINY = 1e-37  # float32, which the constants of a graph are, holds it
 
@@ -103,6 +104,14 @@ class _Gaps:
         return (gaps if masked is None else gaps.masked_fill(masked, 0)), buffer, masked
 
 
+# Where tests check shapes at run time they must not inside a loop that is traced.
+@no_type_check
+def _follow_parabola(b: Tensor, miss: Tensor, slope: Tensor, curvature: Tensor) -> Tensor:
+    """Where the parabola of this slope and minus curvature at b has risen by what is missing."""
+    root = (slope.square() - 2 * curvature * miss).clamp_min(0).sqrt()
+    return b + 2 * miss / (slope + root).clamp_min(TINY)
+
+
 class _Goal(NamedTuple):
     """The logit of each row's confidence, and the smallest and largest b it may take."""
 
@@ -112,9 +121,7 @@ class _Goal(NamedTuple):
 
     def propose(self, b: PerSample, shape: Shape) -> PerSample:
         """Where the parabola through this shape reaches the target."""
-        miss = self.target - shape.value
-        root = (shape.slope.square() - 2 * shape.curvature * miss).clamp_min(0).sqrt()
-        return b + 2 * miss / (shape.slope + root).clamp_min(TINY)
+        return _follow_parabola(b, self.target - shape.value, shape.slope, shape.curvature)
 
     def take(self, rows: Tensor) -> "_Goal":
         return _Goal(*(column[rows] for column in self))
@@ -141,47 +148,55 @@ def inverse_temperature_for(
     gaps = _Gaps.of(logits, top[:, None])
     flat = gaps.at_zero()
     reach = flat.slope.clamp_min(TINY)
-    goal = _Goal(target, FLAT / reach, 1e6 / reach)
+    goal = _Goal(target, FLAT / reach, MAX_B / reach)
     b = goal.propose(torch.zeros_like(target), flat).clamp(goal.lowest, goal.highest)
     return torch.where(flat.slope > 0, _solve(gaps, goal, b), torch.ones_like(b))
 
 
+@no_type_check
 def _solve_in_graph(logits: Logits, top: Tensor, target: PerSample) -> PerSample:
     """The same as one loop in a graph, from b = 0; its body uses only what the loop carries."""
     # A weight of 0 for the class itself and for masked ones, which no sum over the others counts.
-    weights = (logits > MASKED).to(logits.dtype).scatter(-1, top[:, None], 0.0)
-    gaps = (logits - logits.gather(-1, top[:, None])) * weights
-    reach = -gaps.sum(-1).double() / weights.sum(-1).double().clamp_min(1)
-    bounded = reach.clamp_min(TINY)
-    lowest, highest = FLAT / bounded, 1e6 / bounded
-    close, b = CLOSE[logits.dtype], torch.zeros_like(reach)
+    is_other = (logits > MASKED) & ~mark_class(logits, top)
+    weights = is_other.to(logits.dtype)
+    gaps = (logits - logits.amax(-1, keepdim=True)) * weights
+    reach = -gaps.sum(-1) / weights.sum(-1).clamp_min(1)
+    # In units of the mean gap b has the same bounds in all rows.
+    unit = reach.clamp_min(TINY)
+    gaps, close = gaps / unit[:, None], CLOSE[logits.dtype]
     step, is_open = torch.zeros((), dtype=torch.int64), torch.ones((), dtype=torch.bool)
+    low, high = torch.zeros_like(target), torch.full_like(target, 2 * MAX_B)
 
     def goes_on(step: Tensor, is_open: Tensor, *carried: Tensor) -> Tensor:
         return (step < MAX_STEPS) & is_open
 
     def take_step(step: Tensor, is_open: Tensor, *carried: Tensor) -> tuple[Tensor, ...]:
-        b, low, high, target, lowest, highest, gaps, weights = carried
-        e = (gaps * b[:, None].to(gaps.dtype)).clamp_min(LEAST_EXPONENT).exp() * weights
+        b, low, high, target, gaps, weights = carried
+        e = (gaps * b[:, None].to(gaps.dtype)).exp() * weights
         weighted = e * gaps
         sums = (e, weighted, weighted * gaps)
         total, first, second = (each.sum(-1).double() for each in sums)
         total = total.clamp_min(TINY)
-        slope = -first / total
+        slope, miss = -first / total, target + total.log()
         curvature = (second / total - slope * slope).clamp_min(0)
-        shape = Shape(-total.log(), slope, curvature)
-        below = shape.value < target
+        below = miss > 0
         low, high = torch.where(below, b, low), torch.where(below, high, b)
-        proposed = _Goal(target, lowest, highest).propose(b, shape)
+        proposed = _follow_parabola(b, miss, slope, curvature)
         inside = (proposed >= low) & (proposed <= high)
-        following = torch.where(inside, proposed, (low + high) / 2).clamp(lowest, highest)
+        following = torch.where(inside, proposed, (low + high) / 2).clamp(FLAT, MAX_B)
         is_open = ((following - b).abs() > close * following).any()
-        unchanged = (each.clone() for each in (target, lowest, highest, gaps, weights))
+        unchanged = (each.clone() for each in (target, gaps, weights))
         return (step + 1, is_open, following, low, high, *unchanged)
 
-    start = (b, torch.zeros_like(b), 2 * highest, target, lowest, highest, gaps, weights)
-    found = while_loop(goes_on, take_step, (step, is_open, *start))[2]
-    return torch.where(reach > 0, found, 1.0)
+    state = (step, is_open, low.clone(), low, high, target, gaps, weights)
+    if torch.__version__ >= LOOPS_SINCE:
+        from torch._higher_order_ops import while_loop
+
+        state = while_loop(goes_on, take_step, state)
+    else:
+        for _ in range(1 + FIXED_STEPS):
+            state = take_step(*state)
+    return torch.where(reach > 0, state[2] / unit, 1.0)
 
 
 def _solve(gaps: _Gaps, goal: _Goal, b: PerSample) -> PerSample:

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from rightly.calibrators.solvers.execution import (
-    LEAST_EXPONENT,
     Scratch,
     allocate_like,
     exp_up_to_scale,
@@ -45,7 +44,7 @@ def top_probability(
     if torch.compiler.is_exporting():
         is_top = mark_class(logits, logits.argmax(-1) if classes is None else classes)
         gaps = logits - logits.amax(-1, keepdim=True)
-        e = (gaps * inverse[:, None].to(logits.dtype)).clamp_min(LEAST_EXPONENT).exp()
+        e = (gaps * inverse[:, None].to(logits.dtype)).exp()
         return (1 + torch.where(is_top, 0.0, e).sum(-1).double()).reciprocal()
     kernels = kernels_for(logits)
     if kernels is not None:
