@@ -37,6 +37,6 @@ def test_a_saved_calibrator_is_reported_on_alone_or_beside_methods(files, tmp_pa
 def test_methods_without_their_inputs_are_skipped_with_a_word(files, tmp_path, capsys):
     bare, out = str(files / "bare.npz"), str(tmp_path / "r.html")
     arguments = ["report", bare, "--on", bare, "--allow-overlap", "--method", "spline"]
-    arguments += ["--methods", "ca_views", "--resamples", "200"]
+    arguments += ["--methods", "paper", "--resamples", "200"]
     assert main([*arguments, "--out", out]) == 0
     assert "skipped: needs view_logits (ca_views)" in capsys.readouterr().err
