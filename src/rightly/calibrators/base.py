@@ -14,7 +14,7 @@ from torch import Tensor
 from rightly.calibrators import serialization
 from rightly.calibrators.adaptation import adapting
 from rightly.calibrators.adaptation.adaptable import Adaptable, CalibrationRows
-from rightly.calibrators.adaptation.adapted_answers import finalise_outputs
+from rightly.calibrators.adaptation.adapted_answers import FinalOutputs, finalise_outputs
 from rightly.calibrators.adaptation.context import ExpectedAccuracy
 from rightly.calibrators.answers import CalibratedOutputs as CalibratedOutputs
 from rightly.calibrators.answers import NotFittedError as NotFittedError
@@ -149,8 +149,7 @@ class Calibrator(Adaptable, ABC):
         """A probability for every class; the predicted class has the largest."""
         self.check(predictions)
         if self.adjustment is not None:
-            outputs = self.compute_together(predictions)
-            kept = finalise_outputs(outputs, predictions, self.adjustment).probabilities
+            kept = self.compute(predictions).probabilities
         else:
             found = self.compute_probabilities(predictions)
             kept = settle_probabilities(found, self.classes_of(found, predictions), predictions)
@@ -238,6 +237,15 @@ class Calibrator(Adaptable, ABC):
         """Classes and confidence, with the temperature or the probabilities if it has its own."""
         confidence = self.compute_confidence(predictions)
         return CalibratedOutputs(self.compute_classes(predictions), confidence)
+
+    @final
+    def compute(
+        self, predictions: Predictions, shift_estimate: Tensor | None = None
+    ) -> FinalOutputs:
+        """All outputs, unchecked; adapted to a shift estimate, by default to its own."""
+        adaptation = self.adjustment if shift_estimate is None else self.context
+        outputs = self.compute_together(predictions)
+        return finalise_outputs(outputs, predictions, adaptation, shift_estimate)
 
 
 def _temperature_for(predictions: Predictions, confidence: PerSample) -> PerSample:

@@ -162,34 +162,34 @@ class CalibrationStage(nn.Module):
         predictions = Predictions.unchecked(
             logits, view_logits=views, features=features, view_names=self.view_names
         )
-        unadapted = self.calibrator.compute_together(predictions)
-        own, at = self.calibrator.context, None
-        adjustment = self.calibrator.recalibration or (own if self.is_adapted else None)
+        own, estimate = self.calibrator.context, None
+        adaptation = self.calibrator.recalibration or (own if self.is_adapted else None)
         if shift_estimate is not None:
             assert own is not None
             low, high = own.limits.clamp_max(0)[0], own.limits.clamp_min(0)[1]
-            at = shift_estimate.double().clamp(low, high)
-        adaptation = adjustment if at is None else own
-        confidence, probabilities, plain = finalise_outputs(unadapted, predictions, adaptation, at)
-        classes, temperature = unadapted.classes, unadapted.temperature
-        score = None
+            adaptation, estimate = own, shift_estimate.double().clamp(low, high)
+        outputs = self.calibrator.compute_together(predictions)
+        final = finalise_outputs(outputs, predictions, adaptation, estimate)
+        score = unadapted = None
         if self.outputs_shift_score:
             assert own is not None
-            score = own.residuals(plain, classes)
+            unadapted = final.unadapted_confidence
+            score = own.residuals(unadapted, final.classes)
         best = None if views is None else views.softmax(-1).max(-1)
+        in_set = None if self.sets is None else self.sets.contains(final.probabilities, logits)
         return Outputs(
-            classes=classes,
-            confidence=confidence.float(),
+            classes=final.classes,
+            confidence=final.confidence.float(),
             raw_confidence=predictions.confidence.float(),
-            probabilities=probabilities.float(),
-            temperature=None if temperature is None else temperature.float(),
+            probabilities=final.probabilities.float(),
+            temperature=None if final.temperature is None else final.temperature.float(),
             # Before rounding to float32, which could lift a confidence over the threshold.
-            accept=None if self.threshold is None else confidence >= self.threshold,
+            accept=None if self.threshold is None else final.confidence >= self.threshold,
             view_classes=None if best is None else best.indices,
             view_confidence=None if best is None else best.values.float(),
             shift_score=None if score is None else score.float(),
-            unadapted_confidence=plain.float() if self.outputs_shift_score else None,
-            in_set=None if self.sets is None else self.sets.contains(probabilities, logits),
+            unadapted_confidence=None if unadapted is None else unadapted.float(),
+            in_set=in_set,
         )
 
 

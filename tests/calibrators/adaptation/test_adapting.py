@@ -78,7 +78,7 @@ class TestEveryCalibrator:
         test = shifted[0]
         plain = fitted.compute(test)
         at_zero = fitted.adapt(test).compute(test, torch.zeros(()).double())
-        for name in plain._fields:
+        for name in ("classes", "confidence", "probabilities", "unadapted_confidence"):
             assert torch.equal(getattr(plain, name), getattr(at_zero, name))
 
     def test_it_is_a_function_of_each_sample_alone(self, fitted, shifted):

@@ -21,11 +21,13 @@ TINY = 1e-37  # float32, which the constants of a graph are, holds it
 
 
 class FinalOutputs(NamedTuple):
-    """Confidence and probabilities within their bounds, and the confidence before adapting."""
+    """Adapted outputs within their bounds."""
 
+    classes: Labels
     confidence: PerSample
     probabilities: Logits
     unadapted_confidence: PerSample
+    temperature: PerSample | None  # what the method divides logits by, before any adaptation
 
 
 def compute_all_probabilities(outputs: CalibratedOutputs, predictions: Predictions) -> Logits:
@@ -58,7 +60,7 @@ def finalise_outputs(
         adapted = match_confidence(probabilities, outputs.classes, confidence, predictions.logits)
         probabilities = torch.where(estimate == 0, probabilities, adapted)
     probabilities = settle_probabilities(probabilities, outputs.classes, predictions)
-    return FinalOutputs(confidence, probabilities, unadapted)
+    return FinalOutputs(outputs.classes, confidence, probabilities, unadapted, outputs.temperature)
 
 
 def match_confidence(
