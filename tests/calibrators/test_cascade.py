@@ -8,6 +8,7 @@ import torch
 
 import rightly
 from rightly import Predictions, calibrator, load_calibrator
+from rightly.calibrators.adaptation.adapted_answers import finalise_outputs
 from rightly.calibrators.cascade import (
     EMPTY_BAND,
     FULL_BAND,
@@ -82,14 +83,14 @@ def test_a_cascade_is_saved_and_loaded(fit, tmp_path):
 def test_outputs_computed_together_agree():
     predictions, labels = informative()
     fitted = calibrator("correctness_network", budget=1.5).fit(predictions, labels)
-    outputs = fitted.compute(predictions)
+    outputs = fitted.compute_together(predictions)
+    final = finalise_outputs(outputs, predictions, None)
     assert torch.equal(outputs.classes, predictions.classes)
-    assert torch.allclose(outputs.confidence, fitted.confidence(predictions))
-    assert torch.allclose(outputs.temperature, fitted.temperature(predictions))
-    assert torch.allclose(outputs.probabilities, fitted.probabilities(predictions))
-    top = outputs.probabilities.gather(-1, predictions.classes[:, None]).squeeze(-1)
+    assert torch.allclose(final.confidence, fitted.confidence(predictions))
+    assert torch.allclose(final.probabilities, fitted.probabilities(predictions))
+    top = final.probabilities.gather(-1, predictions.classes[:, None]).squeeze(-1)
     # Below 1 / c no probabilities keep the class: they are uniform there.
-    assert torch.allclose(top, outputs.confidence.clamp_min(0.1), atol=1e-6)
+    assert torch.allclose(top, final.confidence.clamp_min(0.1), atol=1e-6)
 
 
 def test_the_band_is_where_most_is_gained():

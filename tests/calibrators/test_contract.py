@@ -17,6 +17,7 @@ from safetensors import safe_open
 
 import rightly
 from rightly import CALIBRATORS, NotFittedError, Predictions
+from rightly.calibrators.adaptation.adapted_answers import finalise_outputs
 from rightly.calibrators.families import VectorCalibrator
 from rightly.calibrators.solvers import execution, optimise
 from tests.calibrators.quick import choose_quick_arguments
@@ -87,11 +88,17 @@ def probabilities_are_largest_for_the_predicted_class_and_sum_to_one(case):
 
 @contract
 def everything_computed_together_is_what_is_asked_for_alone(case):
-    outputs = case.fitted.compute(case.other[0])
-    assert torch.equal(outputs.classes, case.fitted.classes(case.other[0]))
-    for name in ("confidence", "temperature", "probabilities"):
-        alone = getattr(case.fitted, name)(case.other[0])
-        torch.testing.assert_close(getattr(outputs, name), alone, atol=1e-9, rtol=1e-6)
+    fitted, predictions = case.fitted, case.other[0]
+    outputs = fitted.compute_together(predictions)
+    final = finalise_outputs(outputs, predictions, None)
+    assert torch.equal(outputs.classes, fitted.classes(predictions))
+    assert (outputs.temperature is not None) == fitted.has_temperature
+    together = {"confidence": final.confidence, "probabilities": final.probabilities}
+    if fitted.has_temperature:
+        together["temperature"] = outputs.temperature
+    for name, values in together.items():
+        alone = getattr(fitted, name)(predictions)
+        torch.testing.assert_close(values, alone, atol=1e-9, rtol=1e-6)
 
 
 @contract
