@@ -6,6 +6,7 @@ import torch
 
 import rightly
 from rightly import CALIBRATORS, Predictions
+from rightly.calibrators.adaptation.adapted_answers import finalise_outputs
 from rightly.predictions.masking import MASKED
 from tests.calibrators.quick import choose_quick_arguments
 from tests.conftest import make, make_for
@@ -42,7 +43,7 @@ def test_masked_classes_have_probability_zero_under_every_calibrator(name):
     # A confidence that softmax can reach is the probability of its class.
     reachable = confidence > 1 / possible + 1e-4
     torch.testing.assert_close(rows.amax(-1)[reachable], confidence[reachable], atol=1e-6, rtol=0)
-    together = fitted.compute(predictions)
+    together = finalise_outputs(fitted.compute_together(predictions), predictions, None)
     torch.testing.assert_close(together.confidence, confidence, atol=1e-9, rtol=1e-6)
     assert (together.probabilities[masked] == 0).all()
 

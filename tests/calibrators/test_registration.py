@@ -8,6 +8,7 @@ import torch
 import rightly
 from rightly import Predictions
 from rightly.calibrators import CALIBRATORS, Method
+from rightly.calibrators.adaptation.adapted_answers import finalise_outputs
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.evidence import EVIDENCE, Evidence
 from rightly.calibrators.families import VectorCalibrator
@@ -84,10 +85,11 @@ def test_it_obeys_the_contract(method):
     top = probabilities.gather(-1, classes[:, None]).squeeze(-1)
     torch.testing.assert_close(top, confidence, atol=1e-6, rtol=0)
     assert torch.equal(classes, test.classes) == method.keeps_class
-    outputs = fitted.compute(test)
+    outputs = fitted.compute_together(test)
+    final = finalise_outputs(outputs, test, None)
     assert torch.equal(outputs.classes, classes)
-    torch.testing.assert_close(outputs.confidence, confidence)
-    torch.testing.assert_close(outputs.probabilities, probabilities)
+    torch.testing.assert_close(final.confidence, confidence)
+    torch.testing.assert_close(final.probabilities, probabilities)
     torch.testing.assert_close(confidence[:7], fitted.confidence(test[:7]))
     assert repr(fitted) == f"<{method.name}, fitted on 600 samples of 10 classes>"
 
