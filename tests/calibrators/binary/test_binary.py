@@ -4,19 +4,16 @@ import re
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pytest
 import torch
 from scipy.optimize import minimize
 from sklearn.isotonic import IsotonicRegression
 
 import rightly
-from rightly import CALIBRATORS, CalibratedClassifier, Predictions
+from rightly import CALIBRATORS, Predictions
 from rightly.cli import main
-from rightly.deployment import export_classifier, open_exported
 from rightly.evaluation.method_selection import resolve_methods
 from tests.conftest import make
-from tests.deployment.tiny_models import PREPROCESSING, Small, pictures, to_tensor
 
 BINARY = [name for name, method in CALIBRATORS.items() if method.fits_classes == 2]
 
@@ -155,26 +152,6 @@ def test_masked_classes_stay_impossible(name, cal):
     assert (fitted.probabilities(masked)[::5, 1] == 0).all()
     assert (fitted.confidence(masked)[::5] == 1).all()
     assert torch.isfinite(fitted.confidence(masked)).all()
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["platt", *(pytest.param(name, marks=pytest.mark.long) for name in ("beta", "isotonic"))],
-)
-def test_they_are_exported(name, tmp_path):
-    network = Small(classes=2)
-    images = pictures(300, seed=1)
-    model = rightly.classifiers.open_model(network, preprocessing=PREPROCESSING)
-    logits, _ = rightly.collect(model, rightly.datasets.open_images([(i, 0) for i in images]))
-    labels = (torch.rand(300, generator=torch.Generator().manual_seed(0)) < 0.4).long()
-    fitted = rightly.fit(name, logits, labels, threshold=0.6)
-    classifier = CalibratedClassifier(network, fitted, preprocessing=PREPROCESSING)
-    export_classifier(classifier, tmp_path / "m.onnx", list(images[:4]))
-    expected = classifier.predict(to_tensor(images[:20])).to_numpy()
-    outputs = open_exported(tmp_path / "m.onnx").predict(images[:20])
-    np.testing.assert_allclose(outputs.probabilities, expected.probabilities, atol=1e-5)
-    assert (outputs.classes == expected.classes).all()
-    assert onnxruntime.InferenceSession(tmp_path / "m.onnx").get_inputs()
 
 
 @pytest.mark.parametrize("name", BINARY)
