@@ -7,7 +7,9 @@ LIBRARIES := huggingface_hub pyyaml transformers datasets pandas polars duckdb a
 	lightning mlflow-skinny
 ALONE := torchvision==0.28.0 timm triton
 
-# On both cores. The slowest tests are told; a test that hangs ends at the timeout of pyproject.toml.
+# On both cores, a thread in each process. The slowest tests are told; a test that hangs ends at the
+# timeout of pyproject.toml.
+test test-long test-libraries test-lowest: export OMP_NUM_THREADS := 1
 PYTEST := -m pytest -q -n 2 --dist worksteal --durations=15
 
 .PHONY: demo test test-all test-long test-libraries test-lowest fuzz fuzz-new browser lint format types docs \
