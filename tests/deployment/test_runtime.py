@@ -136,7 +136,9 @@ def test_outputs_are_read_by_name_and_unknown_ones_are_ignored(tmp_path):
 @pytest.mark.parametrize("name", REQUIRED)
 def test_a_file_without_a_required_output_is_refused(tmp_path, name):
     path = write_onnx(
-        tmp_path / "m.onnx", [other for other in REQUIRED if other != name], threshold=None
+        tmp_path / "m.onnx",
+        [other for other in (*REQUIRED, "temperature") if other != name],
+        threshold=None,
     )
     with pytest.raises(ValueError, match=rf"lacks \['{name}'\]: export it again"):
         open_exported(path)
@@ -203,7 +205,7 @@ def test_what_a_graph_leaves_open_is_checked_when_it_runs(tmp_path):
 )
 def test_outputs_out_of_range_are_refused(tmp_path, name, value):
     class Forged(ExportedModel):
-        def run(self, images):
+        def run(self, images, shift_estimate=None):
             return whole.run(images) | {name: np.full_like(whole.run(images)[name], value)}
 
     whole = open_exported(write_onnx(tmp_path / "m.onnx"))
