@@ -196,10 +196,10 @@ def test_without_a_threshold_nothing_is_accepted_or_refused(sample):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"threshold": 1.2}, "threshold must be a number from 0 to 1, got 1.2"),
+        ({"threshold": 1.2}, "threshold must be a fraction in .0, 1., got 1.2"),
         ({"threshold": 0.5, "accuracy": 0.9}, "exclude each other"),
-        ({"accuracy": 1.0}, "accuracy must be a number between 0 and 1, got 1.0"),
-        ({"accuracy": 0.9, "assurance": 0.0}, "assurance must be a number between 0 and 1"),
+        ({"accuracy": 1.0}, "accuracy must be a fraction in .0, 1., got 1.0"),
+        ({"accuracy": 0.9, "assurance": 0.0}, "assurance must be a fraction in .0, 1."),
         ({"accuracy": 0.9, "threshold_share": 0.001}, "predictions must have images for two parts"),
         ({"crossfit": True}, "crossfit must come with an accuracy"),
         ({"costs": {"error": 1.0}}, "costs must name error and review"),

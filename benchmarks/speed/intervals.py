@@ -17,7 +17,8 @@ import time
 import numpy as np
 
 from rightly.metrics import METRICS, Outcomes
-from rightly.metrics.bootstrap import draw_resamples, interval, noise_floor, replicate_metrics
+from rightly.metrics.bootstrap import noise_floor, replicate_metrics
+from rightly.resampling import draw_resamples, interval
 
 TABLE = ("ece", "brier", "ks", "auroc")
 

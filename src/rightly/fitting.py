@@ -6,6 +6,7 @@ from typing import Any
 from rightly.calibrators import Calibrator, Cascade, ConformalSets, FittedCalibrator, calibrator
 from rightly.calibrators.conformal.quantiles import check_coverage
 from rightly.calibrators.conformal.scores import check_score
+from rightly.checks import check_fraction, check_share
 from rightly.decisions.costs import check_costs
 from rightly.evaluation.decision_fitting import (
     compute_outcome,
@@ -17,7 +18,6 @@ from rightly.evaluation.decision_fitting import (
 )
 from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.evaluation.view_cost import select_views_for_budget
-from rightly.metrics.validation import check_fraction, check_share
 from rightly.predictions import Predictions, check_labels
 from rightly.predictions.accuracy import warn_at_chance
 from rightly.predictions.bounded_json import replace_nan

@@ -132,8 +132,11 @@ def test_every_group_has_its_threshold():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"max_error": 0.0}, "max_error must be a number between 0 and 1, got 0.0"),
-        ({"assurance": 95.0}, "assurance must be a number between 0 and 1, got 95.0"),
+        ({"max_error": 0.0}, "max_error must be a fraction in .0, 1., got 0.0"),
+        (
+            {"assurance": 95.0},
+            "assurance must be a fraction in .0, 1., got 95.0: for 95 %",
+        ),
         ({"simultaneous": True}, "simultaneous must come with groups"),
         ({"groups": [1, 2]}, r"groups must have shape \(3,\)"),
         ({"groups": [0.1, 0.2, np.nan]}, "groups must be whole numbers or text"),

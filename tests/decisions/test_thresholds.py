@@ -31,5 +31,5 @@ def test_the_interval_is_scipys_exact_one(right, n):
 def test_shares_outside_0_to_1_are_refused_by_name(share, monkeypatch):
     # Users run without the type checker of these tests, which would refuse some of these first.
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-    with pytest.raises(ValueError, match="threshold must be a number from 0 to 1, got"):
+    with pytest.raises(ValueError, match="threshold must be a fraction in .0, 1., got"):
         operating_point([0.5], np.array([True]), share)

@@ -289,7 +289,7 @@ def test_every_finding_has_a_line_in_the_docs(cal):
 def test_what_is_no_data_set_is_refused():
     with pytest.raises(TypeError, match=r"cal must be a path or \(predictions, labels\), got list"):
         rightly.examine([1, 2])
-    with pytest.raises(ValueError, match="expected_accuracy must be a number from 0 to 1, got 90"):
+    with pytest.raises(ValueError, match="expected_accuracy must be a fraction in .0, 1., got 90"):
         rightly.examine("cal.npz", expected_accuracy=90.0)
     with pytest.raises(FileNotFoundError, match=r"cal\.npz"):
         rightly.examine("nowhere/cal.npz")

@@ -11,14 +11,13 @@ from rightly import metrics
 from rightly.metrics import METRICS, Metric, Outcomes
 from rightly.metrics.bootstrap import (
     FEW,
-    draw_resamples,
     holm,
-    interval,
     min_resamples,
     noise_floor,
     paired_p,
     replicate_metrics,
 )
+from rightly.resampling import draw_resamples, interval
 from tests.metrics.synthetic import make_outcomes, measure
 
 

@@ -174,7 +174,9 @@ def test_an_option_that_a_metric_does_not_have_is_refused(name):
         with pytest.raises(TypeError, match=f"{option} is no option of {name}, which takes"):
             measure(name, *inputs(name), **{option: 1})
     for option in {"coverage", "risk"} & known:
-        with pytest.raises(ValueError, match=f"{option} must be a number from 0 to 1, got 80"):
+        with pytest.raises(
+            ValueError, match=f"{option} must be a fraction in .0, 1., got 80: for 80 %"
+        ):
             measure(name, *inputs(name), 80)
 
 

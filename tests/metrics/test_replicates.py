@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rightly.metrics import Outcomes, Replicates
-from rightly.metrics.bootstrap import draw_resamples
 from rightly.metrics.replicates import bin_ends, sum_by_bin, sum_by_level
+from rightly.resampling import draw_resamples
 from tests.metrics.synthetic import make_outcomes
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from rightly.metrics import METRICS, Outcomes, Replicates
-from rightly.metrics.bootstrap import draw_resamples, replicate_metrics
+from rightly.metrics.bootstrap import replicate_metrics
+from rightly.resampling import draw_resamples
 from tests.metrics.synthetic import make_outcomes, measure
 
 

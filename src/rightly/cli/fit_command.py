@@ -85,8 +85,8 @@ def run(
     """Fit one calibrator and save it."""
     from rightly.calibrators import CALIBRATORS
     from rightly.calibrators.serialization import check_name
+    from rightly.checks import check_fraction
     from rightly.fitting import fit
-    from rightly.metrics.validation import check_fraction
     from rightly.predictions import read_source
     from rightly.predictions.splitting import mark_held_out
 

@@ -5,7 +5,7 @@ For comparison with `calibrator.expected_accuracy`, which also tells how far it 
 
 import numpy as np
 
-from rightly.metrics.validation import check_confidence, check_unlabelled
+from rightly.checks import check_confidence, check_unlabelled
 from rightly.shapes import AnyArray
 
 

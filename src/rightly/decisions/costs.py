@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rightly.metrics.bootstrap import draw_resamples, interval
-from rightly.metrics.validation import check_confidence
+from rightly.checks import check_confidence
+from rightly.resampling import draw_resamples, interval
 from rightly.shapes import AnyArray
 
 RESAMPLES = 1000

@@ -17,13 +17,13 @@ from typing import Any, overload
 
 import numpy as np
 
+from rightly.checks import check_confidence, check_fraction, check_groups
 from rightly.decisions.binomial_tests import (
     binomial_tail,
     fewest_samples,
     most_errors,
     upper_bound,
 )
-from rightly.metrics.validation import check_confidence, check_fraction, check_groups
 from rightly.shapes import AnyArray
 
 POWER = 0.8  # probability with which `needed` samples would pass

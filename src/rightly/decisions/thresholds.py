@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
-from rightly.metrics.validation import check_confidence, check_share
+from rightly.checks import check_confidence, check_share
 from rightly.shapes import AnyArray
 
 

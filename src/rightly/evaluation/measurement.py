@@ -17,8 +17,8 @@ from rightly.evaluation.results import (
     unique,
 )
 from rightly.metrics import METRICS, Outcomes, measure_all
-from rightly.metrics import bootstrap as resampling
 from rightly.predictions import Predictions, check_labels
+from rightly.resampling import interval
 from rightly.shapes import AnyArray
 
 TABLE_METRICS = ("ece", "brier", "ks", "auroc")  # the columns of the paper's tables
@@ -222,7 +222,7 @@ def measure_before_and_after(
         change[key] = Result("change", dataset, key, value, 0)
         if replicates is not None:
             first, second = (replicates.values[name, dataset, key][0] for name in pair)
-            ends = resampling.interval(value, second - first)
+            ends = interval(value, second - first)
             # One pair is one test: nothing to correct for.
             p = after[key].p
             change[key] = change[key]._replace(low=ends.low, high=ends.high, p=p, p_holm=p)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from rightly.checks import check_confidence
 from rightly.evaluation.results import RESAMPLES, Bootstrap, Result
 from rightly.metrics import METRICS, Outcomes, measure_all
-from rightly.metrics.bootstrap import draw_resamples, interval, replicate_metrics
-from rightly.metrics.validation import check_confidence
+from rightly.metrics.bootstrap import replicate_metrics
+from rightly.resampling import draw_resamples, interval
 from rightly.shapes import AnyArray
 
 COLUMNS = ("confidence", "correct")

@@ -4,7 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from rightly.evaluation.results import SIGNIFICANT, Bootstrap, Key, Result, attach_intervals
 from rightly.metrics import Outcomes
-from rightly.metrics import bootstrap as resampling
+from rightly.metrics.bootstrap import (
+    FEW,
+    NoiseFloor,
+    Values,
+    min_resamples,
+    noise_floor,
+    replicate_metrics,
+)
+from rightly.resampling import draw_resamples
 
 
 class Replicates:
@@ -21,22 +29,21 @@ class Replicates:
         self.metrics, self.seed, self.count = metrics, bootstrap.seed, bootstrap.resamples
         self.reference = bootstrap.reference
         # Metrics without a resampled form get as few resamples as can still be significant.
-        enough = resampling.min_resamples(calibrators - 1, SIGNIFICANT)
-        self.few = max(resampling.FEW, enough)
+        enough = min_resamples(calibrators - 1, SIGNIFICANT)
+        self.few = max(FEW, enough)
         self.resamples = {
-            dataset: resampling.draw_resamples(n, self.count, self.seed)
-            for dataset, n in sizes.items()
+            dataset: draw_resamples(n, self.count, self.seed) for dataset, n in sizes.items()
         }
-        self.values: dict[Key, list[resampling.Values]] = {}
-        self.floors: dict[tuple[str, str], resampling.NoiseFloor] = {}
+        self.values: dict[Key, list[Values]] = {}
+        self.floors: dict[tuple[str, str], NoiseFloor] = {}
 
     def add(self, name: str, dataset: str, outcomes: Outcomes) -> None:
         resamples = self.resamples[dataset]
-        replicated = resampling.replicate_metrics(outcomes, self.metrics, resamples, self.few)
+        replicated = replicate_metrics(outcomes, self.metrics, resamples, self.few)
         for metric, values in replicated.items():
             self.values.setdefault((name, dataset, metric), []).append(values)
         if "ece" in self.metrics and (name, dataset) not in self.floors:
-            floor = resampling.noise_floor(outcomes.confidence, self.count, self.seed)
+            floor = noise_floor(outcomes.confidence, self.count, self.seed)
             self.floors[name, dataset] = floor
 
     def attach(self, results: Sequence[Result]) -> list[Result]:

@@ -8,15 +8,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from rightly.metrics import METRICS
-from rightly.metrics.bootstrap import (
-    Interval,
-    NoiseFloor,
-    Values,
-    holm,
-    interval,
-    min_resamples,
-    paired_p,
-)
+from rightly.metrics.bootstrap import NoiseFloor, Values, holm, min_resamples, paired_p
+from rightly.resampling import Interval, interval
 
 SIGNIFICANT = 0.05
 RESAMPLES = 1000

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from rightly.checks import check_outcomes as _check_outcomes
 from rightly.metrics import ranked as _ranked
 from rightly.metrics.accumulator import Accumulator as Accumulator
 from rightly.metrics.decomposition import BrierDecomposition as BrierDecomposition
@@ -30,7 +31,6 @@ from rightly.metrics.selective import coverage_at_risk as coverage_at_risk
 from rightly.metrics.selective import e_aurc as e_aurc
 from rightly.metrics.selective import risk_at_coverage as risk_at_coverage
 from rightly.metrics.table import METRICS as METRICS
-from rightly.metrics.validation import check_outcomes as _check_outcomes
 from rightly.shapes import AnyArray
 
 

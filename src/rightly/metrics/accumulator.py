@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rightly.checks import check_outcomes, check_probabilities
 from rightly.metrics.sums import State
-from rightly.metrics.validation import check_outcomes, check_probabilities
 from rightly.shapes import AnyArray
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from functools import wraps
 from inspect import signature
 from typing import Any
 
-from rightly.metrics.validation import (
+from rightly.checks import (
     check_bins,
     check_confidence,
     check_probabilities,

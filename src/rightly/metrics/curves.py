@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
+from rightly.checks import check_confidence
 from rightly.metrics import binning
-from rightly.metrics.bootstrap import LEVEL, draw_resamples
 from rightly.metrics.replicates import Outcomes, Replicates, sum_by_bin
-from rightly.metrics.validation import check_confidence
+from rightly.resampling import LEVEL, draw_resamples
 from rightly.shapes import AnyArray
 
 Values = Float[np.ndarray, " n"]

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rightly.checks import check_bins, check_probabilities
 from rightly.metrics import binning
-from rightly.metrics.validation import check_bins, check_probabilities
 from rightly.shapes import AnyArray
 
 

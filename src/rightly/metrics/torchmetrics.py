@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from rightly.checks import check_probabilities
 from rightly.metrics import METRICS
 from rightly.metrics.checked_measures import check_options
 from rightly.metrics.sums import State
-from rightly.metrics.validation import check_probabilities
 from rightly.optional import require
 
 try:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rightly.checks import check_share
 from rightly.evaluation.examination.findings import ERROR, Finding
 from rightly.evaluation.examination.labelling import (
     find_bad_labels,
@@ -31,7 +32,6 @@ from rightly.evaluation.examination.scores import (
     find_log_probabilities,
     find_no_logits,
 )
-from rightly.metrics.validation import check_share
 from rightly.predictions import Predictions, check_labels, load
 from rightly.predictions.arrays import SUFFIXES, read_array
 from rightly.predictions.npz import read_arrays

@@ -23,7 +23,7 @@ from rightly.evaluation.results import (
     unique,
 )
 from rightly.metrics import METRICS
-from rightly.metrics.bootstrap import Interval, interval
+from rightly.resampling import Interval, interval
 
 MEAN = "mean of test sets"
 FEWEST = 3  # classifiers for an interval: two redrawn give their own values as its ends

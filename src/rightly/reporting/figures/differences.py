@@ -8,8 +8,9 @@ import numpy as np
 from rightly.evaluation.results import REFERENCE, average_seeds, unique
 from rightly.evaluation.view_cost import COST_METRICS
 from rightly.metrics import METRICS
-from rightly.metrics import bootstrap as resampling
+from rightly.metrics.bootstrap import replicate_metrics
 from rightly.reporting.formatting import display_factor
+from rightly.resampling import draw_resamples, interval
 
 if TYPE_CHECKING:
     from rightly.calibrators import AnyCalibrator
@@ -35,7 +36,7 @@ class _ChangesFromBase:
     def __init__(self, data: "FigureData", metrics: Sequence[str]) -> None:
         self.data, self.metrics = data, metrics
         self.resamples = {
-            dataset: resampling.draw_resamples(len(test), data.resamples, data.seed)
+            dataset: draw_resamples(len(test), data.resamples, data.seed)
             for dataset, (test, _) in data.tests.items()
         }
         self.base = self._measure(self.fit(REFERENCE))
@@ -56,7 +57,7 @@ class _ChangesFromBase:
             shown = calibrator.select_views(test)
             outcomes = compute_outcomes(calibrator, shown, truth, self.metrics)
             resamples = self.resamples[dataset]
-            replicates = resampling.replicate_metrics(outcomes, self.metrics, resamples)
+            replicates = replicate_metrics(outcomes, self.metrics, resamples)
             for name, value in compute_values(outcomes, self.metrics).items():
                 measured[dataset, name] = (value, replicates[name])
         return measured
@@ -67,7 +68,7 @@ class _ChangesFromBase:
         measured = self.base if calibrator is None else self._measure(calibrator)
         for place, (value, replicates) in measured.items():
             base, base_replicates = self.base[place]
-            ends = resampling.interval(value - base, replicates - base_replicates)
+            ends = interval(value - base, replicates - base_replicates)
             factor = display_factor(place[1])
             changes[place] = Change(*(factor * x for x in (value, value - base, *ends)))
         return changes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from rightly.metrics.validation import check_bins, check_confidence, check_probabilities
+from rightly.checks import check_bins, check_confidence, check_probabilities
 
 PROBABILITIES = np.array([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
 

@@ -1,4 +1,4 @@
-"""What metrics accept: (confidence, correct) or (probabilities, labels), checked at the door."""
+"""Checks of arguments: each returns the checked value or names what was expected and what came."""
 
 from typing import Any
 
@@ -148,16 +148,23 @@ def check_bins(bins: object) -> int:
 
 
 def check_share(name: str, value: object) -> None:
-    """Refuses a value that is no number from 0 to 1, by its name."""
-    if isinstance(value, bool) or not isinstance(value, float | int) or not 0 <= value <= 1:
-        raise ValueError(
-            f"{name} must be a number from 0 to 1, got {value!r}: pass for instance 0.95"
-        )
+    """Refuse a value that is not a number in [0, 1]."""
+    if not (_is_number(value) and 0 <= value <= 1):  # type: ignore[operator]
+        raise ValueError(f"{name} must be a fraction in [0, 1], got {value!r}: {_advise(value)}")
 
 
 def check_fraction(name: str, value: object) -> None:
-    """Refuses a value that is no number between 0 and 1, by its name."""
-    if isinstance(value, bool) or not isinstance(value, float | int) or not 0 < value < 1:
-        raise ValueError(
-            f"{name} must be a number between 0 and 1, got {value!r}: pass for instance 0.05"
-        )
+    """Refuse a value that is not a number in (0, 1)."""
+    if not (_is_number(value) and 0 < value < 1):  # type: ignore[operator]
+        raise ValueError(f"{name} must be a fraction in (0, 1), got {value!r}: {_advise(value)}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float | int) and not isinstance(value, bool)
+
+
+def _advise(value: object) -> str:
+    """What to pass instead: the fraction of a percentage, for a number that may be one."""
+    if _is_number(value) and 1 < value < 100:  # type: ignore[operator]
+        return f"for {value:g} % pass {value / 100:g}"  # type: ignore[operator]
+    return "pass for instance 0.95"
