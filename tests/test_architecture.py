@@ -15,7 +15,7 @@ from tests.processes import run_python
 ROOT = Path(rightly.__file__).parent
 LAYERS = [
     {"shapes", "tensor_shapes", "atomic_write", "registry", "optional"},
-    {"checks", "resampling"},
+    {"checks", "resampling", "progress"},
     {"transforms", "predictions", "metrics", "losses"},
     {"calibrators", "datasets", "classifiers", "decisions", "demo_data"},
     {"collection", "evaluation", "monitoring"},

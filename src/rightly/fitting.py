@@ -17,7 +17,7 @@ from rightly.evaluation.decision_fitting import (
     promise_cross_fitted,
 )
 from rightly.evaluation.measurement import TABLE_METRICS, measure
-from rightly.evaluation.view_cost import select_views_for_budget
+from rightly.evaluation.views import select_views_for_budget
 from rightly.predictions import Predictions, check_labels
 from rightly.predictions.accuracy import warn_at_chance
 from rightly.predictions.bounded_json import replace_nan

@@ -16,7 +16,7 @@ from rightly.calibrators.cascade import (
     HeldOut,
     select_band,
 )
-from rightly.evaluation.view_cost import compute_view_costs, default_budgets
+from rightly.evaluation.views import compute_view_costs, default_budgets
 from tests.conftest import make
 
 
@@ -136,9 +136,9 @@ def test_impossible_budgets_are_refused(name, arguments, message):
 
 def test_a_curve_needs_views():
     predictions, labels = make(m=1)
-    with pytest.raises(ValueError, match="views, but these predictions have none"):
+    with pytest.raises(ValueError, match="must have views to spend a budget on"):
         compute_view_costs(Predictions(predictions.logits), labels)
-    with pytest.raises(ValueError, match="method must be one that looks at views"):
+    with pytest.raises(ValueError, match="method must be one that uses views"):
         compute_view_costs(predictions, labels, "spline")
 
 

@@ -7,8 +7,7 @@ import rightly
 from rightly import Predictions
 from rightly.calibrators.row_order import sort_rows
 from rightly.evaluation.method_selection import select_method
-from rightly.evaluation.view_cost import compute_view_costs
-from rightly.evaluation.view_selection import rank_views
+from rightly.evaluation.views import compute_view_costs, rank_views
 from tests.conftest import make
 
 

@@ -11,7 +11,7 @@ from rightly.evaluation.method_selection import (
     resolve_methods,
     select_method,
 )
-from tests.evaluation.test_view_selection import make_telling
+from tests.evaluation.test_views import make_telling
 
 SIMPLE = ("uncalibrated", "temperature_scaling", "spline")
 

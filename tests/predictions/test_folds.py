@@ -11,7 +11,7 @@ from rightly import Predictions
 from rightly.calibrators.solvers.optimise import split_rows
 from rightly.evaluation import method_selection
 from rightly.evaluation.method_selection import select_method
-from rightly.evaluation.view_selection import rank_views
+from rightly.evaluation.views import rank_views
 from tests.conftest import make
 
 IMAGES = 120

@@ -8,8 +8,7 @@ from rightly.calibrators.cascade import EMPTY_BAND, FULL_BAND, Band
 from rightly.evaluation.measurement import BeforeAfter
 from rightly.evaluation.method_selection import Candidate, MethodChoice
 from rightly.evaluation.results import Bootstrap, MethodRank, Result
-from rightly.evaluation.view_cost import ViewCost
-from rightly.evaluation.view_selection import ViewGain
+from rightly.evaluation.views import ViewCost, ViewGain
 from rightly.reporting import layout as layouts
 
 NAN = math.nan

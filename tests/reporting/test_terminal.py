@@ -11,8 +11,7 @@ from rightly.calibrators.cascade import FULL_BAND
 from rightly.calibrators.uncalibrated import Uncalibrated
 from rightly.evaluation.method_selection import Candidate, MethodChoice
 from rightly.evaluation.results import Bootstrap, Result
-from rightly.evaluation.view_cost import ViewCost
-from rightly.evaluation.view_selection import ViewGain, ViewRanking
+from rightly.evaluation.views import ViewCost, ViewGain, ViewRanking
 from rightly.reporting import compare, evaluate, rank, terminal
 from rightly.reporting.comparison import Comparison
 from rightly.reporting.formatting import BETTER, REFERENCE, SAME, WORSE

@@ -30,8 +30,7 @@ def run(
     json: Json = None,
 ) -> None:
     """Show what forward passes over views cost and gain."""
-    from rightly.evaluation.view_cost import compute_view_costs
-    from rightly.reporting.recommendations import recommend_budget
+    from rightly.evaluation.views import compute_view_costs, recommend_budget
     from rightly.reporting.terminal import render_view_costs, show
 
     predictions, labels = read_data_set(cal, split_names(views))

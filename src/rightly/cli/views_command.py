@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rightly.cli.console import OUT, print_sentence, show_status, write_json
+from rightly.cli.console import OUT, print_sentence, show_steps, write_json
 from rightly.cli.inputs import BootstrapSeed, Cal, Json, read_data_set
 
 if TYPE_CHECKING:
-    from rightly.evaluation.view_selection import ViewGain
+    from rightly.evaluation.views import ViewGain
 
 EXAMPLE = "rightly views cal.npz --most 3"
 
@@ -24,21 +24,14 @@ def run(
     json: Json = None,
 ) -> None:
     """Rank views by what their forward passes gain."""
-    from rightly.evaluation.view_selection import rank_views
-    from rightly.reporting.recommendations import recommend_views
+    from rightly.evaluation.views import rank_views, recommend_views
     from rightly.reporting.terminal import render_views, show
 
     predictions, labels = read_data_set(cal)
     if most is not None and most < 1:
         raise ValueError(f"--most must be at least 1, got {most}")
-    with show_status("ranking views") as update:
-        ranking = rank_views(
-            predictions,
-            labels,
-            most=most,
-            seed=bootstrap_seed,
-            progress=lambda name: update(f"ranking views: {name}"),
-        )
+    with show_steps() as progress:
+        ranking = rank_views(predictions, labels, most=most, seed=bootstrap_seed, progress=progress)
     show(OUT, render_views, ranking)
     sentence = recommend_views(ranking)
     print_sentence(sentence)

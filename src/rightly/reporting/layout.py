@@ -11,8 +11,7 @@ from rightly.reporting.formatting import NOT_AVAILABLE, REFERENCE, WITHIN_NOISE,
 if TYPE_CHECKING:
     from rightly.evaluation.measurement import BeforeAfter
     from rightly.evaluation.method_selection import MethodChoice
-    from rightly.evaluation.view_cost import ViewCost
-    from rightly.evaluation.view_selection import ViewGain
+    from rightly.evaluation.views import ViewCost, ViewGain
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from rightly.reporting.layout import Cell, Column, Layout
 
 if TYPE_CHECKING:
     from rightly.evaluation.method_selection import MethodChoice
-    from rightly.evaluation.view_cost import ViewCost
-    from rightly.evaluation.view_selection import ViewRanking
+    from rightly.evaluation.views import ViewCost, ViewRanking
     from rightly.reporting import Benchmark, Comparison, Evaluation, Ranking
 
 UNBOUND = 100_000  # wider than any table

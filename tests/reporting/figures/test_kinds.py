@@ -12,7 +12,7 @@ import rightly
 from rightly import Predictions, metrics
 from rightly.calibrators.cascade import FULL_BAND
 from rightly.evaluation.results import Result
-from rightly.evaluation.view_cost import ViewCost
+from rightly.evaluation.views import ViewCost
 from rightly.reporting.figures import (
     FIGURES,
     FigureData,

@@ -19,7 +19,7 @@ from rightly.reporting.html.page import render
 from rightly.reporting.html.study import Example, Provenance, Study, StudySet
 from tests.browser import chromium, console_errors
 from tests.conftest import make
-from tests.evaluation.test_view_selection import make_telling
+from tests.evaluation.test_views import make_telling
 from tests.reporting.html.test_study import collected as collected
 from tests.reporting.html.test_study import make_changes, make_set, make_study
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rightly.evaluation.results import REFERENCE, average_seeds, unique
-from rightly.evaluation.view_cost import COST_METRICS
+from rightly.evaluation.views import COST_METRICS
 from rightly.metrics import METRICS
 from rightly.metrics.bootstrap import replicate_metrics
 from rightly.reporting.formatting import display_factor
@@ -14,7 +14,7 @@ from rightly.resampling import draw_resamples, interval
 
 if TYPE_CHECKING:
     from rightly.calibrators import AnyCalibrator
-    from rightly.evaluation.view_cost import ViewCost
+    from rightly.evaluation.views import ViewCost
     from rightly.reporting.figures.kinds import FigureData
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from rightly.decisions.decision import HOLDS_FOR
 from rightly.evaluation.results import Result, unique
+from rightly.evaluation.views import NEARLY_ALL
 from rightly.metrics import METRICS
 from rightly.optional import require
 from rightly.reporting import formatting
 from rightly.reporting.html import acceptance, drawing, summary
 from rightly.reporting.html.breakdown import FEW, break_down, break_down_groups
 from rightly.reporting.html.study import Study
-from rightly.reporting.recommendations import NEARLY_ALL
 
 SCRIPTS = tuple(
     f"page.{name}.js"

@@ -19,7 +19,7 @@ from rightly.evaluation.decision_outcomes import DecisionOutcome
 from rightly.evaluation.measurement import BeforeAfter
 from rightly.evaluation.results import Bootstrap, Result
 from rightly.evaluation.set_quality import ClassCoverage, cover_classes
-from rightly.evaluation.view_selection import ViewRanking
+from rightly.evaluation.views import ViewRanking
 from rightly.optional import require
 from rightly.predictions.parquet import read_image_names
 from rightly.shapes import Confidence, Correct, TrueClasses

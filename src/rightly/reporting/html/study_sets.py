@@ -10,8 +10,7 @@ from rightly.calibrators import FittedCalibrator, prediction_sets
 from rightly.evaluation.data_sets import LabelledSet, TestSets
 from rightly.evaluation.groups import GroupNames
 from rightly.evaluation.measurement import Progress
-from rightly.evaluation.view_cost import measure_passes
-from rightly.evaluation.view_selection import ViewRanking, rank_views
+from rightly.evaluation.views import ViewRanking, measure_passes, rank_views
 from rightly.predictions import Predictions
 from rightly.reporting.evaluation_table import Evaluation
 from rightly.reporting.html.study import (

@@ -1,0 +1,61 @@
+"""Progress: one protocol for everything that takes a while, and one bar."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import ProgressColumn
+
+# Called with what is being done, how many steps are done, and of how many; 0 where none knows.
+Progress = Callable[[str, int, int], object]
+
+
+def ignore(step: str, done: int, total: int) -> None:
+    """Report progress to nobody."""
+
+
+@contextmanager
+def track(
+    progress: Progress | bool,
+    *columns: "ProgressColumn",
+    console: "Console | None" = None,
+    keep: bool = False,
+) -> Iterator[Progress]:
+    """Yield what to call with each step: the given callable, or one that moves a bar for True.
+
+    The bar is on standard error, in terminals and notebooks only, and wiped at the end unless
+    `keep`: then it is printed elsewhere too. `columns` stand in place of the remaining time.
+    """
+    if not isinstance(progress, bool):
+        yield progress
+        return
+    if progress:
+        console = console or _open_console()
+    if not progress or console is None or not (keep or console.is_terminal):
+        yield ignore
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    # Names may hold what Rich would take for markup.
+    title = TextColumn("{task.description}", markup=False)
+    shown = columns or (TimeRemainingColumn(),)
+    bars = (title, BarColumn(), MofNCompleteColumn(), *shown)
+    with Bar(*bars, console=console, transient=not keep) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda step, done, total: bar.update(
+            task, description=step, completed=done, total=total or None
+        )
+
+
+def _open_console() -> "Console":
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False)
+    if not console.is_jupyter:
+        return console
+    # Without this Rich wants widgets; notebooks obey a carriage return as terminals do.
+    return Console(file=sys.stderr, force_terminal=True, force_jupyter=False, color_system=None)
