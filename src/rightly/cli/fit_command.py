@@ -87,7 +87,6 @@ def run(
     from rightly.calibrators.serialization import check_name
     from rightly.checks import check_fraction
     from rightly.fitting import fit
-    from rightly.predictions import read_source
     from rightly.predictions.splitting import mark_held_out
 
     check_name(out)
@@ -127,7 +126,6 @@ def run(
             coverage=coverage,
             set_score=set_score,
             class_conditional=class_conditional,
-            source=read_source(cal),
             budget=budget,
             choose_views=views is None,
             **arguments,
@@ -165,9 +163,8 @@ def _select_method(
 
 def _describe_use(fitted: "FittedCalibrator") -> None:
     """Says what the views cost, and what the calibrator accepts; the promise comes last."""
-    from rightly.decisions import Decision
-    from rightly.decisions.decision import HOLDS_FOR
     from rightly.decisions.promises import describe_set_promise
+    from rightly.decisions.stored import HOLDS_FOR, Decision
 
     if fitted.record["passes"] > 1:
         passes = f"{fitted.record['passes']:.2f} forward passes per image"
