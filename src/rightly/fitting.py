@@ -59,10 +59,9 @@ def fit(
     on images held out alike. With none of them, or where no threshold can be promised, there is
     none. With a `coverage`, prediction sets are to hold the true class of so many images, by the
     score `set_score` (lac, aps, raps) of images held out alike, and with `class_conditional` of so
-    many in each class (`rightly.prediction_sets`). `source` names the classifier, as
-    `rightly.predictions.read_source` reads it from what collect wrote; without, only the
-    fingerprint in the predictions is recorded. With a `budget` in mean forward passes per image,
-    views are used only inside a deferral band, and of the views those that pay are selected;
+    many in each class (`rightly.prediction_sets`). `source` names the classifier; without,
+    `predictions.source` does, or their fingerprint. With a `budget` in mean forward passes per
+    image, views are used only inside a deferral band, and of the views those that pay are selected;
     without `choose_views` all of them stay.
     """
     _check_decision(threshold, accuracy, assurance, threshold_share, crossfit, costs)
@@ -175,6 +174,7 @@ def _record(
 ) -> dict[str, Any]:
     """The classifier, the calibration data, metrics before and after, and cost."""
     rows = predictions.unshifted()
+    source = predictions.source.classifier if source is None else source
     if source is None and predictions.fingerprint is not None:
         source = {"name": None, "fingerprint": predictions.fingerprint, "preprocessing": None}
     unshifted, truth = predictions[rows], labels[rows]

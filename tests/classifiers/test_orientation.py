@@ -80,7 +80,7 @@ def test_all_orientations_are_collected_alike_and_the_setting_is_recorded(tmp_pa
     out = tmp_path / "preds"
     collected, _ = rightly.collect(classify, tmp_path / "images", (), preprocessing=SHOWN, out=out)
     assert float((collected.logits - collected.logits[0]).abs().max()) < 0.3
-    recorded = rightly.predictions.read_source(out)["preprocessing"]
+    recorded = collected.source.classifier["preprocessing"]
     assert recorded["orientation"] == "exif"
     images = rightly.datasets.open_images(tmp_path / "images")
     assert all(make_thumbnail(images, i) for i in range(8))

@@ -11,7 +11,7 @@ import rightly
 from rightly import Predictions
 from rightly.collection.ray_cluster import Cluster
 from rightly.deployment.batch_inference import ScoringJob, apply
-from rightly.predictions.parquet import read_image_names
+from rightly.predictions.files import read_image_names
 from rightly.predictions.store import Block, Store
 from tests.conftest import make
 
@@ -256,10 +256,9 @@ def test_scores_name_the_image_its_shift_and_whether_to_accept(folder, tmp_path,
     apply(saved, folder / "preds", tmp_path / "scores")
     with (tmp_path / "a.csv").open() as file:
         lines = list(csv.DictReader(file))
-    names, shift, shift_names = read_image_names(folder / "preds")
-    titles = ["", *shift_names]
-    assert [line["name"] for line in lines] == names
-    assert [line["shift"] for line in lines] == [titles[value] for value in shift]
+    titles = ["", *predictions.shift_names]
+    assert [line["name"] for line in lines] == read_image_names(predictions)
+    assert [line["shift"] for line in lines] == [titles[value] for value in predictions.shift]
     assert [int(line["image"]) for line in lines] == predictions.image.tolist()
     rows = rows_of(tmp_path / "scores").to_pydict()
     if threshold is None:

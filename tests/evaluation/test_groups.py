@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rightly
-from rightly.evaluation.data_sets import load_test_sets
+from rightly.evaluation.data_sets import load_test_sets, open_data_sets
 from rightly.evaluation.groups import resolve_groups
 from tests.conftest import make
 from tests.reporting.html.test_study import collected as collected
@@ -18,7 +18,7 @@ def write(folder, text):
 def test_names_of_images_find_their_rows_under_every_shift(collected):
     folder, names = collected
     text = "".join(f"{name},{'even' if i % 2 == 0 else ''}\n" for i, name in enumerate(names))
-    tests = {"photos": folder / "preds"}
+    tests = open_data_sets({"photos": folder / "preds"})
     groups = resolve_groups(write(folder, "image,group\n" + text), tests)
     sets = load_test_sets(tests)
     assert set(groups) == set(sets) and len(groups) == 2
@@ -29,7 +29,7 @@ def test_names_of_images_find_their_rows_under_every_shift(collected):
 def test_numbers_of_rows_and_arrays_tell_the_same(tmp_path):
     data = make(n=30)
     rightly.save(tmp_path / "a.npz", *data)
-    tests = {"a": tmp_path / "a.npz", "b": data}
+    tests = open_data_sets({"a": tmp_path / "a.npz", "b": data})
     names = ["x", "y", "z"] * 10
     text = "".join(f"a,{i},{name}\n" for i, name in enumerate(names))
     read = resolve_groups(write(tmp_path, "test,row,group\n" + text), tests)

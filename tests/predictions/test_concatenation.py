@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import rightly
 from rightly import Predictions, concatenate
+from rightly.predictions import Source
 
 LOGITS = np.array([[2.0, 1.0, 0.5], [0.1, 3.0, -1.0], [5.0, 4.9, 4.8], [0.0, 0.2, 1.0]])
 TWICE = np.concatenate([LOGITS, LOGITS])
@@ -109,13 +110,13 @@ def test_shifted_rows_that_nobody_numbered_are_numbered_by_position_where_that_i
 def test_rows_share_a_number_only_with_rows_of_the_same_image_and_origin(data):
     drawn = st.lists(st.sampled_from([0, 1, 5, 2**62]), min_size=1, max_size=5)
     whole = [
-        Predictions(np.ones((len(numbers), 2)), image=numbers)._replace(_origin=origin)
+        Predictions(np.ones((len(numbers), 2)), image=numbers, source=Source(numbering=origin))
         for origin, numbers in ((o, data.draw(drawn)) for o in ("a", "b", None))
     ]
     parts = [part[i : i + 1] for part in whole for i in range(len(part))]
     parts = data.draw(st.permutations(parts))
     joined = concatenate(parts).images()
-    keys = [(part._origin, int(part.image)) for part in parts]
+    keys = [(part.source.numbering, int(part.image)) for part in parts]
     for i, key in enumerate(keys):
         same = torch.tensor([other == key for other in keys])
         assert torch.equal(joined == joined[i], same)

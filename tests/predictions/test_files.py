@@ -1,9 +1,11 @@
 """One `load` for both formats."""
 
+import shutil
+
 import numpy as np
 
 import rightly
-from rightly.predictions import read_source
+from rightly.predictions.files import read_image_names
 
 
 def test_parts_of_one_folder_show_the_same_images(store):
@@ -13,12 +15,29 @@ def test_parts_of_one_folder_show_the_same_images(store):
 
 
 def test_a_folder_tells_its_classifier_and_an_archive_does_not(store, tmp_path, sample):
-    assert read_source(store.path) == {
-        "name": "py:mine:model",
-        "fingerprint": None,
-        "preprocessing": None,
-    }
+    classifier = {"name": "py:mine:model", "fingerprint": None, "preprocessing": None}
+    predictions = rightly.load(store.path)[0]
+    assert predictions.source.path == str(store.path)
+    assert predictions.source.classifier == classifier
     rightly.save(tmp_path / "a.npz", sample[0])
-    assert read_source(tmp_path / "a.npz") is None
-    (tmp_path / "empty").mkdir()
-    assert read_source(tmp_path / "empty") is None
+    assert rightly.load(tmp_path / "a.npz")[0].source.classifier is None
+
+
+def test_parts_keep_the_source_and_the_names_of_their_images(store):
+    predictions = rightly.load(store.path)[0]
+    part = predictions[[5, 2, 0]].to("cpu")
+    assert part.source == part.without_views().source == predictions.source
+    names = read_image_names(predictions)
+    assert read_image_names(part) == [names[5], names[2], names[0]]
+    assert read_image_names(rightly.concatenate([part, predictions])) == [
+        *(names[row] for row in (5, 2, 0)),
+        *names,
+    ]
+
+
+def test_joined_files_have_their_classifier_in_common_but_no_path(store, tmp_path, sample):
+    shutil.copytree(store.path, tmp_path / "copy")
+    one, other = (rightly.load(path)[0] for path in (store.path, tmp_path / "copy"))
+    joined = rightly.concatenate([one, other])
+    assert joined.source.classifier == one.source.classifier
+    assert joined.source.path is None and read_image_names(joined) is None

@@ -4,7 +4,7 @@ Folds, minibatches and views that take turns go by row numbers. In this order a 
 the bit, however a file was shuffled.
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import torch
 from torch import Tensor
@@ -33,7 +33,8 @@ def sort_rows(predictions: Predictions, labels: Labels) -> tuple[Predictions, La
     ordered = predictions[order]
     others = {field.name: getattr(ordered, field.name) for field in fields(ordered)}
     del others["logits"]
-    others |= {"image": number[order], "_origin": None}
+    source = replace(ordered.source, path=None, numbering=None)
+    others |= {"image": number[order], "source": source}
     return Predictions.unchecked(ordered.logits, **others), labels[order]
 
 

@@ -87,7 +87,6 @@ def run(
     from rightly.calibrators.serialization import check_name
     from rightly.checks import check_fraction
     from rightly.fitting import fit
-    from rightly.predictions import read_source
     from rightly.predictions.splitting import mark_held_out
 
     check_name(out)
@@ -127,7 +126,6 @@ def run(
             coverage=coverage,
             set_score=set_score,
             class_conditional=class_conditional,
-            source=read_source(cal),
             budget=budget,
             choose_views=views is None,
             **arguments,

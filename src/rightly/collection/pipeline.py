@@ -20,11 +20,12 @@ import torch
 from rightly.classifiers import Classifier, Preprocessing, open_model
 from rightly.collection.decoding import CollectionLog
 from rightly.collection.forward import combine_blocks, compute_batches, compute_blocks
-from rightly.collection.plan import DEFAULT_VIEWS, Plan
+from rightly.collection.plan import DEFAULT_VIEWS, Plan, describe_model
 from rightly.datasets import ImageDataset, open_images
 from rightly.datasets.image_dataset import abbreviate
-from rightly.predictions import Predictions, load
+from rightly.predictions import Predictions, Source, load
 from rightly.predictions.accuracy import warn_at_chance
+from rightly.predictions.parquet import describe_classifier
 from rightly.predictions.store import Block, Store
 from rightly.tensor_shapes import Labels
 
@@ -78,7 +79,8 @@ def collect(
     whole = combine_blocks([block for _, block in blocks])
     _warn(dataset, log, whole.skipped)
     class_names = dataset.class_names or classifier.class_names
-    return _warn_unrelated(*_to_predictions(whole, plan, class_names, classifier.fingerprint))
+    made = _to_predictions(whole, plan, class_names, describe_model(classifier, dataset))
+    return _warn_unrelated(*made)
 
 
 def collect_into(
@@ -176,7 +178,7 @@ def _warn_unrelated(
 
 
 def _to_predictions(
-    whole: Block, plan: Plan, class_names: Sequence[str] | None, fingerprint: str
+    whole: Block, plan: Plan, class_names: Sequence[str] | None, model: Mapping[str, Any]
 ) -> tuple[Predictions, Labels | None]:
     if not len(whole.image):
         name, reason = whole.skipped[0]
@@ -191,6 +193,7 @@ def _to_predictions(
         plan.shifts,
         whole.image,
         whole.image_hash,
-        fingerprint,
+        model["model_fingerprint"],
+        Source(classifier=describe_classifier(model)),
     )
     return predictions, None if whole.labels is None else torch.from_numpy(whole.labels)

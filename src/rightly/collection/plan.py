@@ -50,10 +50,7 @@ class Plan:
     def settings(self, classifier: Classifier, images: ImageDataset) -> dict[str, Any]:
         """All that the stored numbers depend on, for JSON."""
         return {
-            "model": classifier.name,
-            "model_fingerprint": classifier.fingerprint,
-            "preprocessing": classifier.preprocessing.as_dict(),
-            "image_size": _find_size(classifier, images),
+            **describe_model(classifier, images),
             "images": len(images),
             "images_fingerprint": images.fingerprint,
             "class_names": images.class_names or classifier.class_names,
@@ -83,6 +80,16 @@ class Plan:
     def rows(self, k: int, images: int) -> range:
         """Numbers of the images in one shard."""
         return range(k * self.shard_size, min((k + 1) * self.shard_size, images))
+
+
+def describe_model(classifier: Classifier, images: ImageDataset) -> dict[str, Any]:
+    """The settings that tell the classifier."""
+    return {
+        "model": classifier.name,
+        "model_fingerprint": classifier.fingerprint,
+        "preprocessing": classifier.preprocessing.as_dict(),
+        "image_size": _find_size(classifier, images),
+    }
 
 
 def _find_size(classifier: Classifier, images: ImageDataset) -> list[int] | None:

@@ -27,12 +27,12 @@ from rightly.evaluation.data_sets import name_shift
 from rightly.evaluation.leakage import CalibrationData, check_same_classifier
 from rightly.optional import require
 from rightly.predictions import Predictions, load
+from rightly.predictions.files import read_image_names
 from rightly.predictions.parquet import (
     KEY,
     make_predictions,
     open_shards,
     read_columns,
-    read_image_names,
 )
 from rightly.predictions.store import Store
 
@@ -71,7 +71,7 @@ def apply(
         fitted, (rows, _) = load_calibrator(calibrator), load(predictions)
         if not any_classifier:
             _check_classifier(fitted, rows.fingerprint)
-        columns = _describe_rows(predictions, rows)
+        columns = _describe_rows(rows)
         columns |= {name: values.tolist() for name, values in compute_scores(fitted, rows).items()}
         names = rows.class_names or fitted.class_names
         if names:
@@ -92,14 +92,15 @@ def apply(
     return count
 
 
-def _describe_rows(path: Path, rows: Predictions) -> dict[str, list[Any]]:
+def _describe_rows(rows: Predictions) -> dict[str, list[Any]]:
     """File name, number and shift of the image that each row shows, as far as they are known."""
     columns: dict[str, list[Any]] = {}
-    if path.is_dir():
-        columns["name"] = read_image_names(path)[0]
+    names = read_image_names(rows)
+    if names is not None:
+        columns["name"] = names
     if rows.image is not None:
         columns["image"] = rows.image.tolist()
-    if path.is_dir() or rows.shift is not None:
+    if names is not None or rows.shift is not None:
         shift = [0] * len(rows) if rows.shift is None else rows.shift.tolist()
         columns["shift"] = [name_shift("", value, rows.shift_names).strip() for value in shift]
     return columns

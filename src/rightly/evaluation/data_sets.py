@@ -49,8 +49,8 @@ def _read_data_set(source: Any, views: Sequence[str] | None, argument: str) -> L
     return predictions, labels
 
 
-def load_test_sets(tests: Any, views: Sequence[str] | None = None) -> dict[str, LabelledSet]:
-    """The test sets of data sets by name; one with shifted rows makes several."""
+def open_data_sets(tests: Any, views: Sequence[str] | None = None) -> dict[str, LabelledSet]:
+    """Predictions with labels by name, from paths or pairs, as they were stored."""
     if not isinstance(tests, Mapping):
         raise TypeError(
             "tests must map names to data sets, such as {'test': (predictions, labels)}, "
@@ -58,9 +58,15 @@ def load_test_sets(tests: Any, views: Sequence[str] | None = None) -> dict[str, 
         )
     if not tests:
         raise ValueError("tests must name at least one data set, got none")
+    return {
+        name: _read_data_set(source, views, f"tests[{name!r}]") for name, source in tests.items()
+    }
+
+
+def load_test_sets(tests: Any, views: Sequence[str] | None = None) -> dict[str, LabelledSet]:
+    """The test sets of data sets by name; one with shifted rows makes several."""
     sets: dict[str, LabelledSet] = {}
-    for name, source in tests.items():
-        whole = _read_data_set(source, views, f"tests[{name!r}]")
+    for name, whole in open_data_sets(tests, views).items():
         _warn_at_chance(name, *whole)
         parts = split_by_shift(name, *whole)
         for title, part in parts.items():

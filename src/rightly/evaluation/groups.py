@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from rightly.datasets.csv_table import is_number, read_header, read_records
-from rightly.evaluation.data_sets import name_shift
-from rightly.predictions import load
-from rightly.predictions.parquet import read_image_names
+from rightly.evaluation.data_sets import LabelledSet, name_shift
+from rightly.predictions import Predictions
+from rightly.predictions.files import read_image_names
 
 IDS = ("image", "row")  # columns that tell which rows are meant
 GroupNames = np.ndarray  # (n,) of text, empty for a row without a group
@@ -28,14 +28,11 @@ class _Source:
     images: Sequence[str] | None
 
     @classmethod
-    def open(cls, name: str, source: Any) -> "_Source":
-        if isinstance(source, str | os.PathLike) and Path(source).is_dir():
-            names, of_rows, shift_names = read_image_names(Path(source))
-            return cls(name, len(names), of_rows, shift_names, names)
-        predictions = load(source)[0] if isinstance(source, str | os.PathLike) else source[0]
+    def of(cls, name: str, predictions: Predictions) -> "_Source":
         shift = None if predictions.shift is None else predictions.shift.cpu().numpy()
-        numbers = None if predictions.image is None else predictions.image.tolist()
-        images = None if numbers is None else [str(number) for number in numbers]
+        images = read_image_names(predictions)
+        if images is None and predictions.image is not None:
+            images = [str(number) for number in predictions.image.tolist()]
         return cls(name, len(predictions), shift, predictions.shift_names, images)
 
     def split(self, groups: GroupNames) -> dict[str, GroupNames]:
@@ -48,14 +45,14 @@ class _Source:
         }
 
 
-def resolve_groups(groups: Any, tests: Mapping[str, Any]) -> dict[str, GroupNames]:
+def resolve_groups(groups: Any, tests: Mapping[str, LabelledSet]) -> dict[str, GroupNames]:
     """The group of every row, by test set.
 
     `groups` is a CSV file with the columns group and image (the name that collect stored, or the
     number in `Predictions.image`) or row (from 0); a column test tells data sets apart. Or it maps
     names of data sets to one group a row.
     """
-    sources = {name: _Source.open(name, source) for name, source in tests.items()}
+    sources = {name: _Source.of(name, predictions) for name, (predictions, _) in tests.items()}
     if isinstance(groups, str | os.PathLike):
         of_rows = _read_table(Path(groups), sources)
     elif isinstance(groups, Mapping):

@@ -10,17 +10,17 @@ from rightly.optional import lazy_names
 if TYPE_CHECKING:
     from rightly.predictions.concatenation import concatenate as concatenate
     from rightly.predictions.files import load as load
-    from rightly.predictions.files import read_source as read_source
     from rightly.predictions.files import save as save
     from rightly.predictions.labels import check_labels as check_labels
     from rightly.predictions.predictions import Predictions as Predictions
+    from rightly.predictions.predictions import Source as Source
 
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "concatenation": ("concatenate",),
-        "files": ("load", "read_source", "save"),
+        "files": ("load", "save"),
         "labels": ("check_labels",),
-        "predictions": ("Predictions",),
+        "predictions": ("Predictions", "Source"),
     },
 )

@@ -1,12 +1,13 @@
 """Predictions of one classifier joined row after row; images of different files are renumbered."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import uuid4
 
 import torch
 from torch import Tensor
 
-from rightly.predictions.predictions import Predictions
+from rightly.predictions.predictions import Predictions, Source
 from rightly.predictions.validation import derive_images
 from rightly.tensor_shapes import Labels
 
@@ -39,12 +40,12 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
         shift,
         shift_names,
     )
-    image, origin = _join_images(parts, shift)
+    image, numbering = _join_images(parts, shift)
     return whole._replace(
         image=image,
         image_hash=join("image_hash") if all(p.image_hash is not None for p in parts) else None,
         fingerprint=first.fingerprint if all(p.fingerprint for p in parts) else None,
-        _origin=origin,
+        source=_join_sources(parts, numbering),
     )
 
 
@@ -83,9 +84,9 @@ def _join_images(
 ) -> tuple[Labels | None, str | None]:
     """Numbers of the images in all parts, and who gave them."""
     numbered = [part for part in parts if part.image is not None]
-    origins = {part._origin for part in numbered}
-    if numbered and len(numbered) == len(parts) and len(origins) == 1:
-        return torch.cat([part.images() for part in parts]), origins.pop()
+    numberings = {part.source.numbering for part in numbered}
+    if numbered and len(numbered) == len(parts) and len(numberings) == 1:
+        return torch.cat([part.images() for part in parts]), numberings.pop()
     if all(part.image is not None or bool(part.unshifted().all()) for part in parts):
         return (_renumber(parts), uuid4().hex) if numbered else (None, None)
     # Shifted rows that nobody numbered: by position, unless that separates rows of one image.
@@ -95,12 +96,24 @@ def _join_images(
     return image, uuid4().hex
 
 
-def _renumber(parts: Sequence[Predictions]) -> Labels:
-    """Numbers from 0 on that two rows share only where origin and number are the same.
+def _join_sources(parts: Sequence[Predictions], numbering: str | None) -> Source:
+    """What all parts have in common; only parts of one file still come from it."""
+    sources = [part.source for part in parts]
+    first = sources[0]
+    if all(source == first for source in sources):
+        return replace(first, numbering=numbering)
+    is_same = all(source.classifier == first.classifier for source in sources)
+    return Source(classifier=first.classifier if is_same else None, numbering=numbering)
 
-    A part without numbers counts as an origin of its own.
+
+def _renumber(parts: Sequence[Predictions]) -> Labels:
+    """Numbers from 0 on that two rows share only where numbering and number are the same.
+
+    A part without numbers counts as a numbering of its own.
     """
-    keys = [(i, None) if part.image is None else part._origin for i, part in enumerate(parts)]
+    keys = [
+        (i, None) if part.image is None else part.source.numbering for i, part in enumerate(parts)
+    ]
     numbers: list[Tensor] = [part.images() for part in parts]
     start = 0
     for key in dict.fromkeys(keys):

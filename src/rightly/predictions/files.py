@@ -1,8 +1,8 @@
 """Predictions in files: .npz archives, Parquet data sets, plain arrays. Nothing is unpickled."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rightly.predictions import arrays, npz, parquet
 from rightly.predictions.labels import read_label_file
@@ -39,7 +39,13 @@ def load(
             raise ValueError(f"labels must be given once: {path} has its own, got {file} too")
         truth = read_label_file(file, predictions)
     # What is loaded twice from one place shows the same images.
-    return predictions._replace(_origin=str(path.resolve())), truth
+    source = replace(
+        predictions.source,
+        path=str(path),
+        probabilities=as_probabilities,
+        numbering=str(path.resolve()),
+    )
+    return predictions._replace(source=source), truth
 
 
 def save(
@@ -49,7 +55,10 @@ def save(
     npz.write(Path(path), predictions, labels)
 
 
-def read_source(path: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """The classifier whose predictions a folder holds; None for a .npz file, which does not say."""
-    path = Path(path)
-    return parquet.read_source(path) if path.is_dir() else None
+def read_image_names(predictions: Predictions) -> list[str] | None:
+    """The name of the image behind each row, as collect stored it; None for other predictions."""
+    path = predictions.source.path
+    if path is None or not Path(path).is_dir():
+        return None
+    names = parquet.read_image_names(Path(path))
+    return [names[number] for number in predictions.images().tolist()]

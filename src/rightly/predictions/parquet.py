@@ -14,7 +14,7 @@ import numpy as np
 from rightly.optional import require
 from rightly.predictions.bounded_json import are_names, is_count, is_text, parse_json
 from rightly.predictions.labels import check_labels
-from rightly.predictions.predictions import Predictions
+from rightly.predictions.predictions import Predictions, Source
 from rightly.predictions.shards import MAX_SHARDS, SHARDS, check_rows, find_doubled, list_shards
 from rightly.tensor_shapes import Labels
 
@@ -90,43 +90,30 @@ def make_predictions(columns: Mapping[str, np.ndarray], settings: Mapping[str, A
         columns["image"],
         columns.get("image_hash"),
         settings.get("model_fingerprint"),
+        Source(classifier=describe_classifier(settings)),
     )
 
 
-def read_image_names(path: Path) -> tuple[list[str], np.ndarray, tuple[str, ...]]:
-    """The name of the image behind each row that `read` gives, the row's shift, shifts' names."""
-    names: list[str] = []
-    numbers = []
-    shards, settings = open_shards(path)
-    shifts = tuple(settings["shifts"])
-    for shard in shards:
+def read_image_names(path: Path) -> dict[int, str]:
+    """The names of the images in a data set, by their numbers."""
+    names: dict[int, str] = {}
+    for shard in open_shards(path)[0]:
         try:
             table = _parquet().read_table(
-                shard, columns=["image", "name", "shift"], page_checksum_verification=True
+                shard, columns=["image", "name"], page_checksum_verification=True
             )
             found = table["name"].to_pylist()
             if not all(isinstance(name, str) for name in found):
                 raise ValueError("its column name holds other things than text")
-            numbers.append(
-                np.stack([to_array(table[key].combine_chunks()) for key in ("image", "shift")])
-            )
+            numbers = to_array(table["image"].combine_chunks()).tolist()
         except DAMAGE as error:
             raise damage_error(shard, error) from error
-        names += found
-    image, shift = np.concatenate(numbers, 1)  # (2, n)
-    order = np.lexsort((image, shift))
-    return [names[i] for i in order], shift[order], shifts
+        names |= zip(numbers, found, strict=True)
+    return names
 
 
-def read_source(folder: Path) -> dict[str, Any] | None:
-    """Name, fingerprint and preprocessing of the classifier that a data set was collected from.
-
-    Where no size was asked for, it is that of the images.
-    """
-    shards = list_shards(folder)
-    if not shards:
-        return None
-    settings = read_settings(shards[0])
+def describe_classifier(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Name, fingerprint and preprocessing; where no size was asked for, that of the images."""
     preprocessing = settings.get("preprocessing")
     if preprocessing is not None and preprocessing.get("size") is None:
         preprocessing = {**preprocessing, "size": settings.get("image_size")}

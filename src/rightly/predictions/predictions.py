@@ -1,6 +1,6 @@
 """Raw outputs of one classifier on n samples, and which images these show."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -32,6 +32,22 @@ from rightly.tensor_shapes import Features, Labels, Logits, PerSample, PerSample
 HASH = "a hash of each image's bytes"
 
 
+@dataclass(frozen=True)
+class Source:
+    """Where predictions come from; slices and copies keep it.
+
+    `path` is the file or folder that was loaded, `classifier` what collect recorded of the model:
+    name, fingerprint and preprocessing. `numbering` tells who numbered the images: a file, a
+    derivation by position, or None for the caller. Equal numbers mean the same image only where
+    it is equal too.
+    """
+
+    path: str | None = None
+    classifier: Mapping[str, Any] | None = None
+    probabilities: bool = False  # read from probabilities, not logits
+    numbering: str | None = None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions:
     """Raw outputs of one classifier on n samples. Holds no labels, so no calibrator can peek.
@@ -54,9 +70,7 @@ class Predictions:
     image: Labels | None = None
     image_hash: Labels | None = None  # of the decoded image, before any shift
     fingerprint: str | None = None  # of the classifier
-    # Who numbered the images: a file, a derivation by position, or None for the caller. Equal
-    # numbers mean the same image only where this is equal too; slices and copies keep it.
-    _origin: str | None = None
+    source: Source = Source()
 
     def __init__(
         self,
@@ -70,6 +84,7 @@ class Predictions:
         image: AnyArray | None = None,
         image_hash: AnyArray | None = None,
         fingerprint: str | None = None,
+        source: Source | None = None,
     ) -> None:
         raw = check_logits(logits)
         views = None if view_logits is None else check_views(view_logits, raw)
@@ -88,7 +103,9 @@ class Predictions:
         hashes = None if image_hash is None else check_integers("image_hash", HASH, image_hash, raw)
         put(self, "image_hash", hashes)
         put(self, "fingerprint", None if fingerprint is None else str(fingerprint))
-        put(self, "_origin", None if derived is None else uuid4().hex)
+        if source is None:
+            source = Source(numbering=None if derived is None else uuid4().hex)
+        put(self, "source", source)
 
     @classmethod
     def from_probabilities(

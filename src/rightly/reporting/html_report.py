@@ -16,6 +16,7 @@ from rightly.evaluation.data_sets import (
     load_data_set,
     load_test_sets,
     measure_accuracies,
+    open_data_sets,
 )
 from rightly.evaluation.groups import resolve_groups
 from rightly.evaluation.leakage import CalibrationData, check_test_sets
@@ -118,15 +119,16 @@ def report(
         raise ValueError("report needs cal, to fit a method on, or calibrator: give one of them")
     measured = unique([*resolve_metrics(metrics), *summary.TESTED])
     fitted = None if calibrator is None else open_calibrator(calibrator)
-    loaded = load_test_sets(tests, views)
+    opened = open_data_sets(tests, views)
+    loaded = load_test_sets(opened)
     if out is not None:
         check_target(out, [cal, calibrator, images, groups, *tests.values()])
     data = None if cal is None else load_data_set(cal, views, argument="cal")
     known = [] if data is None else [CalibrationData.of_predictions(data[0])]
     known += [] if fitted is None else [CalibrationData.of_calibrator(fitted)]
     check_test_sets(known, loaded, any_classifier, allow_overlap)
-    pictures = None if images is None else Pictures.open(images, tests)
-    of_rows = {} if groups is None else resolve_groups(groups, tests)
+    pictures = None if images is None else Pictures.open(images, loaded)
+    of_rows = {} if groups is None else resolve_groups(groups, opened)
     asked = bootstrap or Bootstrap()
     comparison = None
     if data is not None:
@@ -140,7 +142,8 @@ def report(
         view_gains = rank_own_views(fitted, data, step)
     resolved = evaluation.bootstrap if comparison is None else comparison.bootstrap
     assert resolved is not None
-    sources = [cal, calibrator, groups, *tests.values()]
+    read = [*([] if data is None else [data]), *opened.values()]
+    sources = [calibrator, groups, *(predictions.source.path for predictions, _ in read)]
     shown = Study(
         title=title,
         method=fitted.title,

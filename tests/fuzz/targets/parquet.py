@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import rightly
-from rightly.predictions import parquet, read_source
+from rightly.predictions.files import read_image_names
 from rightly.predictions.store import Store
 from tests.fuzz.mutators import FLOATS, INTEGERS, WORDS, mutate_bytes, mutate_json, mutate_text
 from tests.fuzz.target import Files, Target
@@ -131,9 +131,8 @@ def _change_values(random: Random, column: Any, action: int) -> Any:
 def read(folder: Path) -> None:
     predictions, labels = rightly.load(folder)
     check_predictions(predictions, labels)
-    read_source(folder)
-    names, _, _ = parquet.read_image_names(folder)
-    assert len(names) == len(predictions)
+    names = read_image_names(predictions)
+    assert names is not None and len(names) == len(predictions)
 
 
 TARGET = Target("parquet", (ValueError,), make_samples, mutate, read)

@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 
 from rightly.datasets import UnreadableImage, open_images
+from rightly.evaluation.data_sets import load_test_sets
 from rightly.evaluation.measurement import BeforeAfter
 from rightly.evaluation.results import Bootstrap, Result
-from rightly.predictions.parquet import read_image_names
 from rightly.predictions.store import Block, Store
 from rightly.reporting.html.study import (
     Example,
@@ -23,6 +23,7 @@ from rightly.reporting.html.study import (
 from rightly.reporting.html.study_sets import find_worst_mistakes
 from rightly.reporting.html.summary import name_class
 from rightly.reporting.provenance import digest_file, digest_files, read_versions
+from tests.conftest import make
 from tests.predictions.shards import asked
 
 
@@ -87,16 +88,10 @@ def collected(tmp_path):
     return tmp_path, names
 
 
-def test_names_of_images_are_in_the_order_of_rows(collected):
-    folder, names = collected
-    stored, shift, titles = read_image_names(folder / "preds")
-    assert stored == names * 2 and titles == ("blur:1",)
-    assert shift.tolist() == [0] * 40 + [1] * 40
-
-
 def test_pictures_are_those_of_the_rows(collected):
     folder, names = collected
-    pictures = Pictures.open(folder / "images", {"photos": folder / "preds", "t": (None, None)})
+    tests = load_test_sets({"photos": folder / "preds", "t": make()})
+    pictures = Pictures.open(folder / "images", tests)
     assert list(pictures.names) == ["photos", "blur:1"]
     example = pictures.find_example("blur:1", 3)
     assert example.name == names[3] and example.picture.startswith("data:image/jpeg;base64,")
@@ -106,12 +101,12 @@ def test_pictures_are_those_of_the_rows(collected):
 def test_pictures_that_cannot_be_found_are_told(collected):
     folder, _ = collected
     with pytest.raises(ValueError, match="folders that collect wrote"):
-        Pictures.open(folder / "images", {"t": (None, None)})
+        Pictures.open(folder / "images", {"t": make()})
     other = folder / "other" / "z"
     other.mkdir(parents=True)
     Image.new("RGB", (8, 8)).save(other / "q.png")
     with pytest.raises(ValueError, match="none of the images that were collected"):
-        Pictures.open(open_images(folder / "other"), {"photos": folder / "preds"})
+        Pictures.open(open_images(folder / "other"), load_test_sets({"photos": folder / "preds"}))
 
 
 def test_an_unreadable_picture_is_left_out(collected):

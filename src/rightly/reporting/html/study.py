@@ -2,10 +2,8 @@
 
 import base64
 import io
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,14 +12,14 @@ from jaxtyping import Int
 from rightly.classifiers.preprocessing import turn_upright
 from rightly.datasets import ImageDataset, UnreadableImage, open_images
 from rightly.decisions import Decision, exact_interval
-from rightly.evaluation.data_sets import name_shift
+from rightly.evaluation.data_sets import TestSets
 from rightly.evaluation.decision_outcomes import DecisionOutcome
 from rightly.evaluation.measurement import BeforeAfter
 from rightly.evaluation.results import Bootstrap, Result
 from rightly.evaluation.set_quality import ClassCoverage, cover_classes
 from rightly.evaluation.view_selection import ViewRanking
 from rightly.optional import require
-from rightly.predictions.parquet import read_image_names
+from rightly.predictions.files import read_image_names
 from rightly.shapes import Confidence, Correct, TrueClasses
 
 UNSHIFTED_PICTURES = "Pictures are shown as they are, without the shift."
@@ -132,15 +130,10 @@ class Pictures:
         self.index = {name: i for i, name in enumerate(images.names)}
 
     @classmethod
-    def open(cls, images: Any, tests: Mapping[str, Any]) -> "Pictures":
+    def open(cls, images: Any, tests: TestSets) -> "Pictures":
         """Pictures of a folder, or of open images, for the test sets that are folders."""
-        names: dict[str, Sequence[str]] = {}
-        for test, source in tests.items():
-            if isinstance(source, str | os.PathLike) and Path(source).is_dir():
-                of_rows, shift, shift_names = read_image_names(Path(source))
-                for value in np.unique(shift).tolist():
-                    title = name_shift(test, value, shift_names)
-                    names[title] = [of_rows[i] for i in np.flatnonzero(shift == value)]
+        found = {test: read_image_names(predictions) for test, (predictions, _) in tests.items()}
+        names = {test: of_rows for test, of_rows in found.items() if of_rows is not None}
         if not names:
             raise ValueError(
                 "images needs tests that hold the names of their images: folders that collect "
