@@ -12,11 +12,7 @@ RISING = {
     "line": (lambda x: 2 * x - 3, lambda x: 2.0, 1.5),
     "logarithm": (lambda x: math.log(x / 0.02), lambda x: 1 / x, 0.02),
     "cube": (lambda x: (x - 1.3) ** 3, lambda x: 3 * (x - 1.3) ** 2, 1.3),
-    "saturated": (
-        lambda x: math.tanh(50 * (x - 7)),
-        lambda x: 50 / math.cosh(50 * (x - 7)) ** 2,
-        7,
-    ),
+    "saturated": (lambda x: math.tanh(5 * (x - 7)), lambda x: 5 / math.cosh(5 * (x - 7)) ** 2, 7.0),
 }
 
 
