@@ -8,7 +8,7 @@ import torch
 import rightly
 from rightly import Predictions, load_calibrator
 from rightly.calibrators import ConformalSets
-from rightly.decisions import Decision
+from rightly.decisions.stored import Decision
 from rightly.predictions.splitting import (
     mark_held_out,
     mark_one_row_an_image,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import rightly
+from rightly import Decision
 from rightly.decisions import measure_cost
 
 
@@ -22,18 +22,21 @@ def count_cost(confidence, correct, threshold, error, review, gain):
 
 def test_no_threshold_costs_less_on_the_samples():
     confidence, correct = draw(60, 0)
-    found = rightly.least_cost_threshold(confidence, correct, error=10, review=1, gain=0.5)
+    found = Decision.least_cost(confidence, correct, error=10, review=1, gain=0.5)
     costs = [count_cost(confidence, correct, t, 10, 1, 0.5) for t in [*confidence, 1.1]]
-    assert count_cost(confidence, correct, found.value, 10, 1, 0.5) == pytest.approx(min(costs))
-    assert found.accepted == (confidence >= found.value).sum()
-    assert found.accept_all == pytest.approx(count_cost(confidence, correct, 0, 10, 1, 0.5))
-    assert found.review_all == 1000
+    assert count_cost(confidence, correct, found.threshold, 10, 1, 0.5) == pytest.approx(min(costs))
+    assert found.accepted == (confidence >= found.threshold).sum()
+    assert found.costs["accept_all"] == pytest.approx(
+        count_cost(confidence, correct, 0, 10, 1, 0.5)
+    )
 
 
 def test_where_confidence_is_calibrated_it_is_where_an_error_weighs_as_much_as_a_review():
-    found = rightly.least_cost_threshold(*draw(20_000, 1), error=10, review=1)
-    assert found.value == pytest.approx(0.9, abs=0.03)  # (error - review) / (error + gain)
-    assert found.low < 950 < found.high  # of which 900 are reviews: the integral of 10 (1 - c)
+    found = Decision.least_cost(*draw(20_000, 1), error=10, review=1)
+    assert found.threshold == pytest.approx(0.9, abs=0.03)  # (error - review) / (error + gain)
+    assert (
+        found.costs["low"] < 950 < found.costs["high"]
+    )  # of which 900 are reviews: the integral of 10 (1 - c)
 
 
 def test_the_cost_is_that_of_new_samples():
@@ -42,9 +45,9 @@ def test_the_cost_is_that_of_new_samples():
     told, apparent, real = [], [], []
     for seed in range(100):
         sample = draw(40, 100 + seed)
-        found = rightly.least_cost_threshold(*sample, error=4, review=1, resamples=100)
-        value = 1.1 if found.value is None else found.value
-        told.append(found.cost)
+        found = Decision.least_cost(*sample, error=4, review=1, resamples=100)
+        value = 1.1 if found.threshold is None else found.threshold
+        told.append(found.costs["per_1000"])
         apparent.append(count_cost(*sample, value, 4, 1, 0))
         real.append(count_cost(*new, value, 4, 1, 0))
     bias = np.mean(apparent) - np.mean(real)
@@ -52,9 +55,9 @@ def test_the_cost_is_that_of_new_samples():
 
 
 def test_extremes_accept_all_or_nothing():
-    assert rightly.least_cost_threshold([0.5, 0.9], [True, True], error=2, review=1).value == 0
-    none = rightly.least_cost_threshold([0.5, 0.9], [False, False], error=2, review=1)
-    assert none.value is None and none.accepted == 0 and none.cost == 1000
+    assert Decision.least_cost([0.5, 0.9], [True, True], error=2, review=1).threshold == 0
+    none = Decision.least_cost([0.5, 0.9], [False, False], error=2, review=1)
+    assert none.threshold is None and none.accepted == 0 and none.costs["per_1000"] == 1000
 
 
 def test_a_stored_threshold_is_measured_with_an_interval():
@@ -74,4 +77,4 @@ def test_a_stored_threshold_is_measured_with_an_interval():
 )
 def test_costs_that_decide_nothing_are_refused(costs, message):
     with pytest.raises(ValueError, match=message):
-        rightly.least_cost_threshold([0.5, 0.9], [True, False], **costs)
+        Decision.least_cost([0.5, 0.9], [True, False], **costs)

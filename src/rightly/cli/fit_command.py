@@ -163,9 +163,8 @@ def _select_method(
 
 def _describe_use(fitted: "FittedCalibrator") -> None:
     """Says what the views cost, and what the calibrator accepts; the promise comes last."""
-    from rightly.decisions import Decision
-    from rightly.decisions.decision import HOLDS_FOR
     from rightly.decisions.promises import describe_set_promise
+    from rightly.decisions.stored import HOLDS_FOR, Decision
 
     if fitted.record["passes"] > 1:
         passes = f"{fitted.record['passes']:.2f} forward passes per image"

@@ -1,6 +1,6 @@
-"""The threshold at which errors and reviews together cost least."""
+"""Costs of errors and reviews: the threshold of least cost, and the cost at a threshold."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,39 +12,26 @@ RESAMPLES = 1000
 Amount = float | int
 
 
-@dataclass(frozen=True)
-class CostThreshold:
-    """Where to accept at least cost, and the cost of 1,000 images there and elsewhere."""
+class LeastCost(NamedTuple):
+    """The threshold of least cost, None where reviewing all costs least, and the costs of 1,000."""
 
-    value: float | None  # None: to accept nothing costs least
-    accepted: int
-    cost: float  # of 1,000 images, corrected for having been chosen on these samples
-    low: float  # approximate 95 % interval
-    high: float
-    accept_all: float  # what 1,000 images cost without a threshold
-    review_all: float  # what they cost if all are reviewed
+    threshold: float | None
+    costs: dict[str, float]
 
 
-def least_cost_threshold(
-    confidence: AnyArray,
-    correct: AnyArray,
-    *,
+def find_least_cost(
+    c: np.ndarray,
+    a: np.ndarray,
     error: Amount,
     review: Amount,
     gain: Amount = 0,
     resamples: int = RESAMPLES,
     seed: int = 0,
-) -> CostThreshold:
-    """The threshold with the least cost on these samples.
+) -> LeastCost:
+    """Threshold of least cost on these samples; its cost corrected for having been chosen on them.
 
-    An accepted prediction costs `error` if it is wrong and earns `gain` if it is right; any other
-    costs a `review`. The cost is corrected for optimism, and its interval found, by bootstrap
-    (Efron, 1983).
-
-    >>> least_cost_threshold([0.9, 0.8, 0.6], [True, True, False], error=10, review=1).value
-    0.8
+    The correction, and the interval, are found by bootstrap (Efron, 1983).
     """
-    c, a = check_confidence(confidence, correct)
     check_costs(error, review, gain)
     n, order = len(c), np.argsort(-c, kind="stable")
     ordered = c[order]
@@ -68,11 +55,12 @@ def least_cost_threshold(
     # Of what was chosen on a resample, on the samples it was drawn from: dearer by so much.
     shift = max(float(np.concatenate(optimism).mean()), 0.0)
     cost = review + own[best] + shift
-    ends_of_cost = interval(cost, review + np.concatenate(drawn) + shift)
+    low, high = interval(cost, review + np.concatenate(drawn) + shift)
+    numbers = {"per_1000": cost, "low": low, "high": high, "accept_all": review + own[-1]}
+    amounts = {"error": float(error), "review": float(review), "gain": float(gain)}
     accepted = int(ends[best])
     value = None if not accepted else 0.0 if accepted == n else float(ordered[accepted - 1])
-    numbers = (cost, ends_of_cost.low, ends_of_cost.high, review + own[-1], float(review))
-    return CostThreshold(value, accepted, *(1000 * float(number) for number in numbers))
+    return LeastCost(value, amounts | {name: 1000 * float(x) for name, x in numbers.items()})
 
 
 def measure_cost(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rightly.decisions.decision import HOLDS_FOR, NOT_COVERED, Decision, format_share
+from rightly.decisions.stored import HOLDS_FOR, NOT_COVERED, Decision, format_share
 
 UNKNOWN = f"{HOLDS_FOR}, which the server cannot know"
 

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 
 from rightly.checks import check_confidence, check_share
+from rightly.decisions.guarantee import exact_interval
 from rightly.shapes import AnyArray
 
 
@@ -31,17 +32,3 @@ def operating_point(confidence: AnyArray, correct: AnyArray, threshold: float) -
     low, high = exact_interval(right, n)
     accuracy = right / n if n else float("nan")
     return OperatingPoint(float(threshold), n, n / len(c), accuracy, low, high)
-
-
-def exact_interval(right: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Exact interval of a share, where `right` of n were right (Clopper and Pearson, 1934).
-
-    >>> tuple(round(end, 4) for end in exact_interval(8, 10))
-    (0.4439, 0.9748)
-    """
-    from scipy.special import betaincinv
-
-    tail = (1 - level) / 2
-    low = float(betaincinv(right, n - right + 1, tail)) if right else 0.0
-    high = float(betaincinv(right + 1, n - right, 1 - tail)) if right < n else 1.0
-    return low, high

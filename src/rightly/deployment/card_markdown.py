@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rightly.decisions.decision import HOLDS_FOR, Decision
 from rightly.decisions.promises import describe_set_promise, find_lapse
+from rightly.decisions.stored import HOLDS_FOR, Decision
 from rightly.reporting.formatting import format_number, format_title
 from rightly.reporting.markup import escape_markdown, to_line
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
-from rightly.decisions import Decision
+from rightly.decisions.stored import Decision
 from rightly.deployment.card_markdown import CardRow, render_block, render_card
 from rightly.deployment.metadata import CALIBRATOR_FILE, read_config
 from rightly.deployment.provenance import check_described, describe_calibrator

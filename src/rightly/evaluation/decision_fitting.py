@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rightly.calibrators import AnyCalibrator, Calibrator
-from rightly.decisions.costs import least_cost_threshold
-from rightly.decisions.decision import Decision
 from rightly.decisions.guaranteed_thresholds import threshold
+from rightly.decisions.old_costs import least_cost_threshold
+from rightly.decisions.stored import Decision
 from rightly.decisions.thresholds import operating_point
 from rightly.predictions import Predictions
 from rightly.predictions.splitting import mark_one_row_an_image, number_images

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from rightly.decisions.costs import measure_cost
-from rightly.decisions.decision import HOLDS_FOR, Decision, format_share
+from rightly.decisions.stored import HOLDS_FOR, Decision, format_share
 from rightly.decisions.thresholds import OperatingPoint, operating_point
 from rightly.evaluation.adapted_sets import MeasuredCalibrator
 from rightly.predictions import Predictions

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
-from rightly.decisions import Decision, exact_interval
+from rightly.decisions import exact_interval
+from rightly.decisions.stored import Decision
 from rightly.evaluation.adapted_sets import adapt_to_sets, check_batch
 from rightly.evaluation.data_sets import TestSets, load_test_sets, measure_accuracies
 from rightly.evaluation.decision_outcomes import DecisionOutcome, apply_decision

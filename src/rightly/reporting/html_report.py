@@ -9,7 +9,7 @@ from typing import Any
 
 from rightly.atomic_write import check_target, write_atomically
 from rightly.calibrators import CALIBRATORS, FittedCalibrator
-from rightly.decisions import Decision
+from rightly.decisions.stored import Decision
 from rightly.evaluation.data_sets import (
     LabelledSet,
     TestSets,

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rightly.decisions.thresholds import exact_interval
+from rightly.decisions import exact_interval
 from rightly.evaluation.examination.findings import ERROR, WARNING, Finding, name_classes
 from rightly.predictions import Predictions
 from rightly.predictions.accuracy import find_chance

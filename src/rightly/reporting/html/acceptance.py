@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rightly.decisions import Decision
+from rightly.decisions.stored import Decision
 from rightly.decisions.thresholds import OperatingPoint, operating_point
 from rightly.reporting.html.study import Study, StudySet
 from rightly.shapes import Confidence, Correct

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from rightly.decisions.thresholds import OperatingPoint, exact_interval, operating_point
+from rightly.decisions import exact_interval
+from rightly.decisions.thresholds import OperatingPoint, operating_point
 from rightly.reporting.html.study import StudySet
 
 FEW = 20  # samples; below, the interval of a share is up to 45 points wide

@@ -6,7 +6,7 @@
 from importlib.resources import files
 from typing import Any
 
-from rightly.decisions.decision import HOLDS_FOR
+from rightly.decisions.stored import HOLDS_FOR
 from rightly.evaluation.results import Result, unique
 from rightly.metrics import METRICS
 from rightly.optional import require

@@ -11,7 +11,8 @@ from jaxtyping import Int
 
 from rightly.classifiers.preprocessing import turn_upright
 from rightly.datasets import ImageDataset, UnreadableImage, open_images
-from rightly.decisions import Decision, exact_interval
+from rightly.decisions import exact_interval
+from rightly.decisions.stored import Decision
 from rightly.evaluation.data_sets import TestSets
 from rightly.evaluation.decision_outcomes import DecisionOutcome
 from rightly.evaluation.measurement import BeforeAfter

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from rightly.decisions.thresholds import exact_interval
+from rightly.decisions import exact_interval
 from rightly.reporting.formatting import BETTER, WORSE, mark_change
 from rightly.reporting.html.study import Study, StudySet
 from rightly.shapes import Confidence, Correct
