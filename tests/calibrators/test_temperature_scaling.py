@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 import rightly
 from rightly import Predictions, losses
 from rightly.calibrators.solvers import temperature
-from rightly.calibrators.solvers.loss_temperature import fit_inverse_temperature, interpolate_root
+from rightly.calibrators.solvers.loss_temperature import fit_inverse_temperature
 from rightly.calibrators.solvers.temperature import nll_inverse_temperature
 from tests.calibrators.samples import draw_labels, draw_logits
 from tests.conftest import make
@@ -112,30 +112,6 @@ def test_the_slope_of_other_losses_vanishes_too_in_single_precision(name):
         return float(u.grad)
 
     assert slope(found - 1e-6) < 0 < slope(found + 1e-6)
-
-
-def test_a_root_is_interpolated_from_three_looks():
-    looks = []
-
-    def slope(x):
-        looks.append(x)
-        return np.sinh(3 * (x - 0.013)) + (x - 0.013) ** 2
-
-    assert interpolate_root(slope, 0.0, 0.04) == pytest.approx(0.013, abs=1e-7)
-    assert len(looks) == 3
-
-
-@pytest.mark.parametrize(
-    "slope",
-    [
-        lambda x: -x - 0.01,  # falls: no minimum
-        lambda x: x + 1.0,  # the root is far away
-        lambda x: 0.0,
-        lambda x: np.sign(x + 0.005) + x / 10,  # jumps
-    ],
-)
-def test_a_root_is_not_interpolated_where_looks_contradict_each_other(slope):
-    assert interpolate_root(slope, 0.0, 0.04) is None
 
 
 def test_a_fit_that_never_looks_at_values_inside_its_loop_finds_the_same(monkeypatch):

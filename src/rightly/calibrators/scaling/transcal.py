@@ -8,10 +8,10 @@ average, that accuracy. As fitted, it is temperature scaling; `adapt(unlabelled)
 from typing import final
 
 import torch
-from scipy.optimize import brentq
 from torch import Tensor
 
 from rightly.calibrators.families import TemperatureCalibrator
+from rightly.calibrators.solvers.newton import find_root
 from rightly.calibrators.solvers.ridge_logistic import Rows, fit_ridge_logistic
 from rightly.calibrators.solvers.temperature import nll_inverse_temperature, top_probability
 from rightly.calibrators.stored_tensors import POSITIVE, Stored
@@ -105,17 +105,7 @@ def match_confidence(logits: Logits, accuracy: float, near: float) -> float:
     """The inverse temperature at which the mean confidence is this accuracy."""
     one = torch.ones_like(logits[:, 0], dtype=torch.float64)
 
-    def excess(log_inverse: float) -> float:
-        inverse = one * float(torch.tensor(log_inverse).double().exp())
-        return float(top_probability(logits, inverse).mean()) - accuracy
+    def excess(inverse: float) -> tuple[float, None]:
+        return float(top_probability(logits, inverse * one).mean()) - accuracy, None
 
-    reach = float(torch.tensor(REACH).log())
-    centre = float(torch.tensor(near).double().log())
-    low, high = centre - reach, centre + reach
-    if excess(low) >= 0:
-        found = low
-    elif excess(high) <= 0:
-        found = high
-    else:
-        found = brentq(excess, low, high, xtol=1e-9)
-    return float(torch.tensor(found, dtype=torch.float64).exp())
+    return find_root(excess, near, (near / REACH, near * REACH), tol=1e-5, first_step=0.1)

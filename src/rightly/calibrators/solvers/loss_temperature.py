@@ -1,12 +1,11 @@
 """The inverse temperature b = 1 / T that minimises any loss, over all samples."""
 
 import math
-from collections.abc import Callable
-from functools import lru_cache
 
 import torch
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import minimize_scalar
 
+from rightly.calibrators.solvers.newton import find_root
 from rightly.calibrators.solvers.scaled_scores import CalibrationData
 from rightly.calibrators.solvers.temperature import (
     ROUGH_MOVE,
@@ -18,7 +17,7 @@ from rightly.losses import Loss, cross_entropy
 from rightly.tensor_shapes import Labels, Logits
 
 OCTAVES = 6  # a loss other than cross-entropy is searched this far around cross-entropy's b
-WIDER = 6  # times that the surroundings of a first guess are widened
+WIDEST = 32  # how far from a first guess a minimum is searched, over how far off it should be
 
 
 def fit_inverse_temperature(logits: Logits, labels: Labels, loss: Loss) -> float:
@@ -43,48 +42,16 @@ def approximate_inverse_temperature(
 
 
 def _refine(data: CalibrationData, loss: Loss, near: float, reach: float) -> float:
-    """The minimum of a loss near an inverse temperature: the root of its slope in log b."""
+    """The minimum of a loss near an inverse temperature b: the root of its slope in log b."""
 
-    @lru_cache
-    def slope_at(log_inverse: float) -> float:
-        x = torch.tensor(log_inverse, dtype=torch.float64, device=data.below_top.device)
+    def slope_at(b: float) -> tuple[float, None]:
+        x = torch.tensor(math.log(b), dtype=torch.float64, device=data.below_top.device)
         with torch.enable_grad():
             value = loss.of(data.scores(x.requires_grad_().expand(len(data.below_top))))
-        return float(torch.autograd.grad(value, x)[0])
+        return float(torch.autograd.grad(value, x)[0]), None
 
-    found = interpolate_root(slope_at, math.log(near), reach)
-    if found is not None:
-        return math.exp(found)
-    low, high = math.log(near) - reach, math.log(near) + reach
-    for _ in range(WIDER):
-        if slope_at(low) <= 0 <= slope_at(high):
-            return math.exp(brentq(slope_at, low, high, xtol=1e-7))
-        low, high = (low - reach, low) if slope_at(low) > 0 else (high, high + reach)
-        reach *= 2
-    return near
-
-
-def interpolate_root(slope_at: Callable[[float], float], x: float, reach: float) -> float | None:
-    """The root of an increasing slope near x, from three looks at it; None where they differ.
-
-    A step downhill, the root of the line through both, then that of the parabola through all
-    three (x as a function of the slope), whose error is about the product of theirs.
-    """
-    first = slope_at(x)
-    after = x - math.copysign(reach / 4, first)
-    second = slope_at(after)
-    if not (second - first) * (after - x) > 0:
-        return None
-    line = x - first * (after - x) / (second - first)
-    third = slope_at(line) if abs(line - x) <= reach else first
-    if len({first, second, third}) < 3:
-        return None
-    found = (
-        x * second * third / ((first - second) * (first - third))
-        + after * first * third / ((second - first) * (second - third))
-        + line * first * second / ((third - first) * (third - second))
-    )
-    return found if abs(found - line) <= 0.1 * reach else None
+    bracket = near / math.exp(WIDEST * reach), near * math.exp(WIDEST * reach)
+    return find_root(slope_at, near, bracket, 0.1 * reach, reach / 4)
 
 
 def _search(data: CalibrationData, loss: Loss, low: float, high: float) -> float:

@@ -8,9 +8,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from rightly.calibrators.solvers.class_sums import ClassSums
+from rightly.calibrators.solvers.newton import minimise
 from rightly.tensor_shapes import Features, Labels, PerSample, PerSampleBool
 
-STEPS = 50
 PRECISION = 1e-10  # Newton's method stops when a step lowers the loss by less than this share
 FREE = 1e-9  # a ridge penalty that leaves the bias free but the Hessian invertible
 
@@ -91,7 +91,7 @@ def fit_ridge_logistic(
     begin = Solution(penalty.new_zeros(()), torch.zeros_like(penalty), x.new_zeros(class_count))
     if start is not None:
         begin = Solution(start.bias + centre @ start.weights, start.weights * scale, start.offsets)
-    standardised = _solve_newton(x, rows, penalty, class_penalty, begin)
+    standardised = _solve_ridge(x, rows, penalty, class_penalty, begin)
     weights = standardised.weights / scale
     return Solution(standardised.bias - centre @ weights, weights, standardised.offsets)
 
@@ -116,72 +116,61 @@ def fit_platt(
     level = torch.logit((weight @ targets) / weight.sum())
     if not bool(x.any()):  # one score, as of one sample, has no slope to be solved for
         return Affine(torch.zeros_like(centre), level)
-    begin = (0.0, 0.0)
+    begin = torch.zeros(2, dtype=torch.float64)
     if start is not None:
-        begin = float(start.slope), float(start.bias + start.slope * centre)
-    found = _solve_platt(x, targets, weight, *begin)
-    if not found[0] > 0:
+        begin = torch.stack([start.slope, start.bias + start.slope * centre]).double().cpu()
+    slope, bias = _solve_platt(x, targets, weight, begin).to(score)
+    if not slope > 0:
         return Affine(torch.zeros_like(centre), level)
-    slope, bias = (torch.tensor(one, dtype=score.dtype, device=score.device) for one in found)
     return Affine(slope, bias - slope * centre)
 
 
-def _solve_platt(
-    x: PerSample, targets: PerSample, weight: PerSample, slope: float, bias: float
-) -> tuple[float, float]:
-    """Newton's method with halved steps in two numbers, one pass over the samples a step."""
+def _solve_platt(x: PerSample, targets: PerSample, weight: PerSample, start: Tensor) -> Tensor:
+    """Slope and bias by Newton's method, one pass over the samples a step."""
 
-    def evaluate(slope: float, bias: float) -> list[float]:
-        """The loss, its two derivatives and three second ones."""
+    def evaluate(point: Tensor) -> tuple[float, list[float]]:
+        """The loss; its two derivatives and three second ones."""
+        slope, bias = point.tolist()
         t = bias + slope * x
         p = t.sigmoid()
         residual, curvature = weight * (p - targets), (weight * p * (1 - p)).clamp_min_(1e-12)
         loss = weight @ (functional.softplus(t) - targets * t)
         curved = curvature * x
         sums = [loss, residual @ x, residual.sum(), curved @ x, curved.sum(), curvature.sum()]
-        numbers: list[float] = torch.stack(sums).tolist()
-        return numbers
+        value, *derivatives = torch.stack(sums).tolist()
+        return value, derivatives
 
-    here = evaluate(slope, bias)
-    for _ in range(STEPS):
-        value, by_slope, by_bias, slopes, both, biases = here
+    def solve_step(_: Tensor, derivatives: list[float]) -> Tensor | None:
+        by_slope, by_bias, slopes, both, biases = derivatives
         determinant = slopes * biases - both * both
         if not determinant > 0:
-            break
-        step = (
-            (biases * by_slope - both * by_bias) / determinant,
-            (slopes * by_bias - both * by_slope) / determinant,
-        )
-        length = 1.0
-        there = evaluate(slope - step[0], bias - step[1])
-        while there[0] > value and length > 1e-6:
-            length /= 2
-            there = evaluate(slope - length * step[0], bias - length * step[1])
-        slope, bias, here = slope - length * step[0], bias - length * step[1], there
-        if value - here[0] <= PRECISION * abs(value):
-            break
-    return slope, bias
+            return None
+        step = biases * by_slope - both * by_bias, slopes * by_bias - both * by_slope
+        return start.new_tensor(step) / determinant
+
+    return minimise(evaluate, solve_step, start, PRECISION)
 
 
-def _solve_newton(
+def _solve_ridge(
     x: Features, rows: Rows, penalty: Tensor, class_penalty: float, begin: Solution
 ) -> Solution:
-    """Newton's method with halved steps; the offsets' part of the Hessian is diagonal."""
+    """Newton's method, in which the offsets' part of the Hessian is diagonal."""
     design = torch.cat([torch.ones_like(x[:, :1]), x], 1)
     penalty = torch.cat([torch.full_like(penalty[:1], FREE), penalty])
     targets, weight, classes = platt_targets(rows.correct), rows.weight, rows.classes
     by_class = ClassSums.of(classes, len(begin.offsets))
-    beta, offsets = torch.cat([begin.bias[None], begin.weights]), begin.offsets
+    sizes = [len(penalty), len(begin.offsets)]
 
-    def evaluate(beta: Tensor, offsets: Tensor) -> tuple[Tensor, float]:
-        """Log-odds and the loss."""
+    def evaluate(point: Tensor) -> tuple[float, Tensor]:
+        """The loss and log-odds."""
+        beta, offsets = point.split(sizes)
         t = design @ beta + offsets[classes]
         fit = weight @ (functional.softplus(t) - targets * t)
         squares = penalty @ beta.square() + class_penalty * offsets.square().sum()
-        return t, float(fit + 0.5 * squares)
+        return float(fit + 0.5 * squares), t
 
-    t, value = evaluate(beta, offsets)
-    for _ in range(STEPS):
+    def solve_step(point: Tensor, t: Tensor) -> Tensor:
+        beta, offsets = point.split(sizes)
         p = t.sigmoid()
         residual, curvature = weight * (p - targets), (weight * p * (1 - p)).clamp_min_(1e-12)
         slope = design.T @ residual + penalty * beta
@@ -195,13 +184,8 @@ def _solve_newton(
         # A processor solves a few equations sooner than a GPU begins to.
         system = torch.cat([reduced, (slope - scaled.T @ class_slope)[:, None]], 1).cpu()
         step = torch.linalg.solve(system[:, :-1], system[:, -1]).to(slope.device)
-        class_step = (class_slope - cross @ step) / class_curvature
-        length, (t, lower) = 1.0, evaluate(beta - step, offsets - class_step)
-        while lower > value and length > 1e-6:
-            length /= 2
-            t, lower = evaluate(beta - length * step, offsets - length * class_step)
-        beta, offsets = beta - length * step, offsets - length * class_step
-        if value - lower <= PRECISION * abs(value):
-            break
-        value = lower
+        return torch.cat([step, (class_slope - cross @ step) / class_curvature])
+
+    start = torch.cat([begin.bias[None], begin.weights, begin.offsets])
+    beta, offsets = minimise(evaluate, solve_step, start, PRECISION).split(sizes)
     return Solution(beta[0], beta[1:], offsets)

@@ -17,11 +17,11 @@ from scipy.optimize import OptimizeResult, minimize
 from torch import Tensor
 
 from rightly.calibrators.solvers.execution import iterate_chunks
+from rightly.calibrators.solvers.newton import minimise
 from rightly.tensor_shapes import Labels, Logits
 
 FREE = 1e-7  # a penalty that changes nothing but keeps the solution finite
 FEW = 256  # parameters: the matrix of second derivatives is formed
-STEPS = 100  # of Newton's method
 ITERATIONS = 2000  # of L-BFGS
 LIMIT_REACHED = 1  # of steps or looks: SciPy's status
 PRECISION, ROUGH = 1e-12, 1e-7  # relative fall of the loss in a step, below which it ends
@@ -97,28 +97,20 @@ def fit_softmax_regression(
 def _solve_newton(
     rows: Rows, origin: Affine, strength: Tensor, moved: Tensor, precision: float
 ) -> Tensor:
-    """Newton's method with halved steps; what is returned has departed so far from the origin."""
+    """Newton's method; what is returned has departed so far from the origin."""
 
     def evaluate(moved: Tensor) -> tuple[float, Tensor]:
         value, slope = _loss(rows, _add(origin, moved))
         return float(value + strength @ moved.square()), slope + 2 * strength * moved
 
-    value, slope = evaluate(moved)
     curved = rows.to_single() if float(strength.min()) >= STIFF else rows
-    for _ in range(STEPS):
+
+    def solve_step(moved: Tensor, slope: Tensor) -> Tensor:
         curvature = _second_derivatives(curved, _add(origin, moved))
         curvature.diagonal().add_(2 * strength)
-        step = torch.linalg.solve(curvature, slope)
-        length, (lower, following) = 1.0, evaluate(moved - step)
-        while not lower <= value and length > 1e-6:
-            length /= 2
-            lower, following = evaluate(moved - length * step)
-        if not lower <= value:
-            break
-        fall, moved, value, slope = value - lower, moved - length * step, lower, following
-        if fall <= max(precision, QUADRATIC) * abs(value):
-            break
-    return moved
+        return torch.linalg.solve(curvature, slope)
+
+    return minimise(evaluate, solve_step, moved, max(precision, QUADRATIC))
 
 
 def _solve_lbfgs(

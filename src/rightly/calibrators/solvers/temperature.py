@@ -3,7 +3,6 @@
 It is convex in b (Guo et al., 2017), so it is solved exactly, by Newton's method.
 """
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -18,6 +17,7 @@ from rightly.calibrators.solvers.execution import (
     scale_gaps,
 )
 from rightly.calibrators.solvers.fused import kernels_for
+from rightly.calibrators.solvers.newton import find_root
 from rightly.predictions.masking import MASKED, fill_masked
 from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
 
@@ -177,33 +177,14 @@ def nll_inverse_temperature(
     start = 1.0 / scale
     if len(logits) >= 2 * SUBSAMPLE:
         start = nll_inverse_temperature(*take_subsample(logits, labels), ROUGH_MOVE)
-    return _solve_newton(logits, true_mean, start, (lowest, highest), small_move)
 
-
-def _solve_newton(
-    logits: Logits,
-    true_mean: float,
-    start: float,
-    bracket: tuple[float, float],
-    small_move: float,
-) -> float:
-    """Root of the slope of cross-entropy in b, kept inside a shrinking bracket."""
-    low, high = bracket
-    b = min(max(start, low), high)
-    for _ in range(200):
+    def differentiate(b: float) -> tuple[float, float]:
+        """The slope and curvature of cross-entropy."""
         at_b = compute_moments(logits, b)
         mean, curvature = _average(at_b.mean, at_b.variance)
-        slope = mean - true_mean
-        low, high = (b, high) if slope < 0 else (low, b)
-        newton = b - slope / curvature if curvature > 0 else low
-        inside = low < newton < high
-        following = newton if inside else math.sqrt(low * high)
-        move = abs(following - b) / b
-        b = following
-        # Newton's error after a step is about the square of the step.
-        if inside and move < small_move or high / low < 1 + 1e-12:
-            break
-    return b
+        return mean - true_mean, curvature
+
+    return find_root(differentiate, start, (lowest, highest), small_move)
 
 
 def _average(*columns: PerSample) -> list[float]:
