@@ -9,9 +9,9 @@ import rightly
 from rightly import Predictions, load_calibrator
 from rightly.calibrators import ConformalSets
 from rightly.decisions.stored import Decision
-from rightly.predictions.splitting import (
-    mark_held_out,
-    mark_one_row_an_image,
+from rightly.predictions.rows import (
+    first_row_per_image,
+    holdout_mask,
     number_images,
 )
 from tests.conftest import make
@@ -39,7 +39,7 @@ def test_passes_count_the_image_and_the_views_that_are_read(sample, method):
 def test_a_promised_threshold_is_found_on_images_held_out_of_the_fit(sample):
     predictions, labels = make(n=1000)
     fitted = rightly.fit("temperature_scaling", predictions, labels, accuracy=0.5)
-    held_out = mark_held_out(predictions, 0.5)
+    held_out = holdout_mask(predictions, 0.5)
     # The calibrator that is deployed has not seen them, and the threshold nothing else.
     alone = rightly.calibrator("temperature_scaling").fit(predictions[~held_out], labels[~held_out])
     assert torch.equal(fitted.confidence(predictions), alone.confidence(predictions))
@@ -66,10 +66,10 @@ def test_images_are_held_out_whole_and_once(tmp_path):
     both = Predictions(logits, image=image, shift=shift, shift_names=["brighter"])
     number = number_images(both)
     assert torch.equal(number[:300], number[300:600]) and torch.equal(number[:2], number[600:])
-    held_out = mark_held_out(both, 0.3)
+    held_out = holdout_mask(both, 0.3)
     assert abs(int(held_out[:300].sum()) - 90) <= 2
     used = both[held_out]
-    assert int(mark_one_row_an_image(used).sum()) == int(held_out[:300].sum())
+    assert int(first_row_per_image(used).sum()) == int(held_out[:300].sum())
     order = torch.randperm(602, generator=torch.Generator().manual_seed(0))
     assert torch.equal(number_images(both[order]), number[order])
 
@@ -151,7 +151,7 @@ def test_sets_and_threshold_come_from_the_same_images_held_out_of_the_fit():
     fitted = rightly.fit(
         "temperature_scaling", predictions, labels, accuracy=0.6, coverage=0.8, set_score="aps"
     )
-    rows = mark_held_out(predictions, 0.5)
+    rows = holdout_mask(predictions, 0.5)
     part = rightly.calibrator("temperature_scaling").fit(predictions[~rows], labels[~rows])
     sets = ConformalSets.fit(part, predictions[rows], labels[rows], coverage=0.8, score="aps")
     assert fitted.sets.describe() == sets.describe() and sets.samples == 500

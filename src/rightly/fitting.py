@@ -19,10 +19,8 @@ from rightly.evaluation.decision_fitting import (
 from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.evaluation.views import select_views_for_budget
 from rightly.predictions import Predictions, check_labels
-from rightly.predictions.accuracy import warn_at_chance
 from rightly.predictions.bounded_json import replace_nan
-from rightly.predictions.row_hashes import RowHashes
-from rightly.predictions.splitting import mark_held_out
+from rightly.predictions.rows import RowHashes, holdout_mask, warn_at_chance
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels
 
@@ -70,7 +68,7 @@ def fit(
     is_held_out = not crossfit and any(x is not None for x in (accuracy, costs, coverage))
     part, known = predictions, truth
     if is_held_out:
-        rows = ~mark_held_out(predictions, threshold_share)
+        rows = ~holdout_mask(predictions, threshold_share)
         part, known = predictions[rows], truth[rows]
     if budget is not None and choose_views and predictions.view_names:
         views = select_views_for_budget(part, known, method, budget)

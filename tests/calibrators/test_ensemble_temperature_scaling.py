@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 import rightly
 from rightly import Predictions, losses
 from rightly.calibrators.ensemble_temperature_scaling import simplex_least_squares
-from rightly.calibrators.solvers.loss_temperature import fit_inverse_temperature
+from rightly.calibrators.solvers.temperature import fit_inverse_temperature
 from tests.calibrators.samples import draw_labels, draw_logits
 
 

@@ -8,8 +8,7 @@ from scipy.optimize import minimize_scalar
 import rightly
 from rightly import Predictions, losses
 from rightly.calibrators.solvers import temperature
-from rightly.calibrators.solvers.loss_temperature import fit_inverse_temperature
-from rightly.calibrators.solvers.temperature import nll_inverse_temperature
+from rightly.calibrators.solvers.temperature import fit_inverse_temperature, nll_inverse_temperature
 from tests.calibrators.samples import draw_labels, draw_logits
 from tests.conftest import make
 

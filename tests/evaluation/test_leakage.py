@@ -12,7 +12,7 @@ import rightly
 from rightly.cli import main
 from rightly.deployment import make_card
 from rightly.deployment.batch_inference import apply
-from rightly.predictions.row_hashes import SAMPLE, RowHashes
+from rightly.predictions.rows import SAMPLE, RowHashes
 from tests.conftest import make
 
 OTHER = r"must hold predictions of the classifier that was calibrated.*any_classifier=True"

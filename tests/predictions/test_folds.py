@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 import rightly
 from rightly import Predictions
-from rightly.calibrators.solvers.optimise import split_rows
 from rightly.evaluation import method_selection
 from rightly.evaluation.method_selection import select_method
 from rightly.evaluation.views import rank_views
+from rightly.predictions.rows import stratified_split
 from tests.conftest import make
 
 IMAGES = 120
@@ -113,7 +113,7 @@ def test_rows_held_out_take_their_whole_image_along(data):
     image = torch.tensor(data.draw(st.lists(st.integers(0, 6), min_size=2, max_size=30)))
     correct = torch.tensor(data.draw(st.lists(st.booleans(), min_size=30, max_size=30)))
     correct = correct[: len(image)]
-    train, held = split_rows(correct, 0, 0.5, image)
+    train, held = stratified_split(correct, 0, 0.5, image)
     assert sorted({*train.tolist(), *held.tolist()}) == list(range(len(image)))
     if set(train.tolist()) != set(held.tolist()):  # too few to hold any out
         assert not set(image[train].tolist()) & set(image[held].tolist())
@@ -122,6 +122,8 @@ def test_rows_held_out_take_their_whole_image_along(data):
 def test_images_that_differ_are_split_as_if_they_had_no_numbers():
     correct = torch.rand(50, generator=torch.Generator().manual_seed(0)) < 0.7
     for one, other in zip(
-        split_rows(correct, 3), split_rows(correct, 3, image=torch.arange(50) * 7), strict=True
+        stratified_split(correct, 3),
+        stratified_split(correct, 3, image=torch.arange(50) * 7),
+        strict=True,
     ):
         assert torch.equal(one, other)

@@ -17,19 +17,20 @@ from torch.nn import functional
 
 from rightly.calibrators.families import TEMPERATURE_SPREAD, PerSampleTemperatureCalibrator
 from rightly.calibrators.solvers.execution import deterministic
-from rightly.calibrators.solvers.mlp import (
+from rightly.calibrators.solvers.networks import (
     Layer,
     compute_centre_scale,
     draw_layers,
     pack,
     parameters,
     run,
+    train_adam,
     unpack,
 )
-from rightly.calibrators.solvers.optimise import minimise_adam, split_rows
 from rightly.calibrators.solvers.temperature import nll_inverse_temperature
 from rightly.calibrators.stored_tensors import NETWORK, POSITIVE, Stored
 from rightly.predictions import Predictions
+from rightly.predictions.rows import stratified_split
 from rightly.tensor_shapes import Features, Labels, PerSample
 
 MIN_STD = 1e-3
@@ -92,9 +93,11 @@ class AdaptiveTemperatureScaling(PerSampleTemperatureCalibrator):
             code, elbo = model.sample(x[rows], labels[rows], generator)
             return cross_entropy(code, rows) - elbo
 
-        train, held = split_rows(predictions.classes == labels, self.seed, image=predictions.image)
+        train, held = stratified_split(
+            predictions.classes == labels, self.seed, image=predictions.image
+        )
         with deterministic():
-            minimise_adam(
+            train_adam(
                 [*model.tensors(), *parameters(head)],
                 loss_of,
                 train,

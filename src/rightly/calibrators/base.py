@@ -27,12 +27,12 @@ from rightly.calibrators.checks import (
     settle_probabilities,
     warn_if_one_sided,
 )
-from rightly.calibrators.row_order import sort_rows
 from rightly.calibrators.solvers.confidence_inverse import inverse_temperature_for
 from rightly.calibrators.solvers.execution import single_threaded
 from rightly.calibrators.solvers.temperature import scaled_softmax
 from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions import Predictions, check_labels
+from rightly.predictions.rows import sort_rows
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels, Logits, PerSample
 

@@ -17,9 +17,9 @@ import torch
 
 from rightly.calibrators.adaptation.adapted_answers import compute_all_probabilities
 from rightly.calibrators.base import CalibratedOutputs, Calibrator
-from rightly.calibrators.solvers.optimise import split_rows
 from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions import Predictions
+from rightly.predictions.rows import stratified_split
 from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
 
 MAX_EDGES = 1000  # confidences at which a band may begin or end
@@ -150,7 +150,7 @@ def cross_fit(
     """Confidence on each half by calibrators fitted on the other; they are left fitted on one."""
     correct = predictions.classes == labels
     confidence = torch.zeros(2, len(correct), dtype=torch.float64)
-    halves = split_rows(correct, seed=0, share=0.5, image=predictions.image)
+    halves = stratified_split(correct, seed=0, share=0.5, image=predictions.image)
     inputs = ((first, predictions.without_views()), (second, predictions))
     for train, held_out in (halves, halves[::-1]):
         for i, (calibrator, rows) in enumerate(inputs):

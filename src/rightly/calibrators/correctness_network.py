@@ -14,8 +14,13 @@ from torch.nn import functional
 
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.evidence import EVIDENCE, image_log_odds
-from rightly.calibrators.solvers.mlp import compute_centre_scale, pack, run, unpack
-from rightly.calibrators.solvers.optimise import fit_network
+from rightly.calibrators.solvers.networks import (
+    compute_centre_scale,
+    fit_network,
+    pack,
+    run,
+    unpack,
+)
 from rightly.calibrators.stored_tensors import NETWORK, SCALE, Stored
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Features, Labels, PerSample

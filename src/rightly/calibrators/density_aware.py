@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from rightly.calibrators.families import TEMPERATURE_SPREAD, PerSampleTemperatureCalibrator
-from rightly.calibrators.solvers.bounded import minimise_bounded
-from rightly.calibrators.solvers.execution import iterate_blocks
+from rightly.calibrators.solvers import lbfgs
+from rightly.calibrators.solvers.execution import iterate_blocks, single_threaded
 from rightly.calibrators.solvers.scaled_scores import CalibrationData
 from rightly.calibrators.solvers.temperature import nll_inverse_temperature
 from rightly.calibrators.stored_tensors import POSITIVE, Stored
@@ -72,9 +72,10 @@ class DensityAware(PerSampleTemperatureCalibrator):
         # In units of temperature scaling's: half of it from the distances to begin with.
         mean = float(distances.mean()) or 1.0
         layers = distances.shape[1]
-        start = [0.5, *layers * [0.5 / mean / layers]]
+        start = distances.new_tensor([0.5, *layers * [0.5 / mean / layers]])
         bounds = [(2 / REACH, REACH / 2), *layers * [(0.0, REACH / 2)]]
-        found, _ = minimise_bounded(loss, start, bounds, logits.device)
+        with single_threaded():
+            found = lbfgs.minimise(lbfgs.differentiate(loss), start, bounds).x
         self.store(
             reference=unit.float(),
             constant=found[0] / inverse,

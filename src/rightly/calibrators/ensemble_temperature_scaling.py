@@ -9,8 +9,7 @@ from torch import Tensor
 
 from rightly.calibrators.families import VectorCalibrator
 from rightly.calibrators.solvers.execution import Scratch, exp_up_to_scale, iterate_chunks
-from rightly.calibrators.solvers.loss_temperature import fit_inverse_temperature
-from rightly.calibrators.solvers.temperature import top_probability
+from rightly.calibrators.solvers.temperature import fit_inverse_temperature, top_probability
 from rightly.calibrators.stored_tensors import POSITIVE, Stored
 from rightly.losses import squared_error
 from rightly.predictions import Predictions

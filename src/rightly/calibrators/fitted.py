@@ -14,7 +14,7 @@ from rightly.calibrators.cascade import Cascade
 from rightly.calibrators.conformal.sets import ConformalSets
 from rightly.calibrators.methods import CALIBRATORS
 from rightly.predictions import Predictions
-from rightly.predictions.row_hashes import MAX_SHARED, RowHashes
+from rightly.predictions.rows import MAX_OVERLAP, RowHashes
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
 
@@ -81,7 +81,7 @@ class FittedCalibrator:
         """
         fitted_on = RowHashes.from_record(self.record.get("calibration_rows") or {})
         shared, _ = fitted_on.measure_shared(predictions)
-        if shared > MAX_SHARED:
+        if shared > MAX_OVERLAP:
             raise ValueError(
                 f"predictions must be held out, but {shared:.0%} of them are among those that "
                 f"{self.title} was fitted on: give others, or fit with coverage="

@@ -15,17 +15,19 @@ from rightly import losses
 from rightly.calibrators.evidence import EVIDENCE
 from rightly.calibrators.families import TEMPERATURE_SPREAD, PerSampleTemperatureCalibrator
 from rightly.calibrators.solvers.execution import deterministic
-from rightly.calibrators.solvers.loss_temperature import approximate_inverse_temperature
-from rightly.calibrators.solvers.mlp import (
+from rightly.calibrators.solvers.networks import (
+    DECAYS,
     compute_centre_scale,
     draw_layers,
+    fit_network,
     pack,
     parameters,
     run,
+    train_adam,
     unpack,
 )
-from rightly.calibrators.solvers.optimise import DECAYS, fit_network, minimise_adam
 from rightly.calibrators.solvers.scaled_scores import CalibrationData
+from rightly.calibrators.solvers.temperature import approximate_inverse_temperature
 from rightly.calibrators.stored_tensors import NETWORK, SCALE, Stored
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Features, Labels, PerSample
@@ -135,7 +137,7 @@ class ReleasedTemperatureNetwork(PerSampleTemperatureCalibrator):
             return loss.of(data.take(rows).scores(-temperature.log()))
 
         with deterministic():
-            minimise_adam(
+            train_adam(
                 parameters(layers),
                 loss_of,
                 torch.arange(len(x), device=x.device),

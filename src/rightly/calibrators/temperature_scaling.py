@@ -9,7 +9,7 @@ from typing import final
 import torch
 
 from rightly.calibrators.families import TemperatureCalibrator
-from rightly.calibrators.solvers.loss_temperature import fit_inverse_temperature
+from rightly.calibrators.solvers.temperature import fit_inverse_temperature
 from rightly.calibrators.stored_tensors import POSITIVE, Stored
 from rightly.losses import loss
 from rightly.predictions import Predictions

@@ -14,17 +14,18 @@ from torch import Tensor
 
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.solvers.execution import deterministic
-from rightly.calibrators.solvers.mlp import (
+from rightly.calibrators.solvers.networks import (
     compute_centre_scale,
     draw_layers,
     pack,
     parameters,
     run,
+    train_adam,
     unpack,
 )
-from rightly.calibrators.solvers.optimise import minimise_adam, split_rows
 from rightly.calibrators.stored_tensors import NETWORK, POSITIVE, Stored
 from rightly.predictions import Predictions
+from rightly.predictions.rows import stratified_split
 from rightly.tensor_shapes import Labels, PerSample
 
 
@@ -51,7 +52,9 @@ class TrueClassProbability(Calibrator):
         centre, scale = compute_centre_scale(predictions.features)
         x = (predictions.features - centre) / scale
         target = predictions.logits.softmax(-1).gather(-1, labels[:, None]).squeeze(-1)
-        train, held = split_rows(predictions.classes == labels, self.seed, image=predictions.image)
+        train, held = stratified_split(
+            predictions.classes == labels, self.seed, image=predictions.image
+        )
         generator = torch.Generator().manual_seed(self.seed)
         layers = draw_layers([x.shape[1], *self.hidden, 1], generator, x.device, x.dtype)
 
@@ -59,7 +62,7 @@ class TrueClassProbability(Calibrator):
             return (run(layers, x[rows]).squeeze(-1).sigmoid() - target[rows]).square().mean()
 
         with deterministic():
-            minimise_adam(
+            train_adam(
                 parameters(layers),
                 loss_of,
                 train,

@@ -233,7 +233,7 @@ def _make_rate(before: int) -> Any:
 def _describe(
     store: "Store", images: "ImageDataset", log: "CollectionLog", seconds: float | None
 ) -> None:
-    from rightly.predictions.accuracy import read_accuracy
+    from rightly.predictions.parquet import read_accuracy
 
     for mode, count in log.converted.items():
         ERR.print(f"{count} images of mode {mode} were converted to RGB")

@@ -87,7 +87,7 @@ def run(
     from rightly.calibrators.serialization import check_name
     from rightly.checks import check_fraction
     from rightly.fitting import fit
-    from rightly.predictions.splitting import mark_held_out
+    from rightly.predictions.rows import holdout_mask
 
     check_name(out)
     predictions, labels = read_data_set(cal, split_names(views))
@@ -103,7 +103,7 @@ def run(
         if not crossfit and any(x is not None for x in (accuracy, costs, coverage)):
             # The labels that the threshold is found on have no say in anything else.
             check_fraction("threshold_share", threshold_share)
-            rows = ~mark_held_out(predictions, threshold_share)
+            rows = ~holdout_mask(predictions, threshold_share)
             seen = predictions[rows], labels[rows]
         method = _select_method(*seen, expected_shift)
     options["seed"] = seed

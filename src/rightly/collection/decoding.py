@@ -13,7 +13,7 @@ from torch import Tensor
 from rightly.classifiers.preprocessing import Preprocessing
 from rightly.datasets import ImageDataset, UnreadableImage
 from rightly.datasets.decoding import stored_mode
-from rightly.predictions.row_hashes import hash_image
+from rightly.predictions.rows import hash_image
 
 AHEAD = 3  # batches decoded before the model asks for them
 STEP = 8  # images a thread takes at a time: handing out each alone costs as much as decoding

@@ -24,8 +24,8 @@ from rightly.collection.plan import DEFAULT_VIEWS, Plan, describe_model
 from rightly.datasets import ImageDataset, open_images
 from rightly.datasets.image_dataset import abbreviate
 from rightly.predictions import Predictions, Source, load
-from rightly.predictions.accuracy import warn_at_chance
 from rightly.predictions.parquet import describe_classifier
+from rightly.predictions.rows import warn_at_chance
 from rightly.predictions.store import Block, Store
 from rightly.tensor_shapes import Labels
 

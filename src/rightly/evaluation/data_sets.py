@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from rightly.predictions import Predictions, check_labels, load
-from rightly.predictions.accuracy import warn_at_chance
+from rightly.predictions.rows import warn_at_chance
 from rightly.shapes import AnyArray
 
 Path = str | os.PathLike[str]

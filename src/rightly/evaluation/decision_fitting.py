@@ -12,7 +12,7 @@ from rightly.decisions.old_costs import least_cost_threshold
 from rightly.decisions.stored import Decision
 from rightly.decisions.thresholds import operating_point
 from rightly.predictions import Predictions
-from rightly.predictions.splitting import mark_one_row_an_image, number_images
+from rightly.predictions.rows import first_row_per_image, folds
 from rightly.tensor_shapes import Labels
 
 FOLDS = 5
@@ -28,7 +28,7 @@ class Outcome(NamedTuple):
 
 def compute_outcome(fitted: AnyCalibrator, predictions: Predictions, labels: Labels) -> Outcome:
     """Of the images as they are, one row an image."""
-    rows = mark_one_row_an_image(predictions)
+    rows = first_row_per_image(predictions)
     subset, truth = predictions[rows], labels[rows]
     confidence = fitted.confidence(subset).double().cpu().numpy()
     return Outcome(confidence, (fitted.classes(subset) == truth).cpu().numpy())
@@ -76,8 +76,8 @@ def describe_point(outcome: Outcome, value: float, kind: str, **details: Any) ->
 
 def cross_fit(build: Callable[[], Calibrator], predictions: Predictions, labels: Labels) -> Outcome:
     """Confidence of each image by a calibrator fitted without its fold."""
-    fold = number_images(predictions) % FOLDS
-    row = mark_one_row_an_image(predictions).nonzero()[:, 0]
+    fold = folds(predictions, FOLDS)
+    row = first_row_per_image(predictions).nonzero()[:, 0]
     confidence, correct = np.empty(len(row)), np.empty(len(row), dtype=bool)
     for k in range(FOLDS):
         is_here = fold[row] == k

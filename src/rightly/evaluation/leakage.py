@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rightly.calibrators import FittedCalibrator
 from rightly.evaluation.data_sets import TestSets
 from rightly.predictions import Predictions
-from rightly.predictions.row_hashes import MAX_SHARED, RowHashes
+from rightly.predictions.rows import MAX_OVERLAP, RowHashes
 
 KINDS = {"image_hash": "images", "logits": "logits"}
 
@@ -63,7 +63,7 @@ def _check_overlap(name: str, data: CalibrationData, predictions: Predictions) -
     if data.rows is None:
         return
     share, kind = data.rows.measure_shared(predictions)
-    if share > MAX_SHARED:
+    if share > MAX_OVERLAP:
         raise ValueError(
             f"{name} must hold other samples than those that the calibrator is fitted on, but "
             f"{share:.1%} of its rows have the same {KINDS[kind]} as calibration rows, so results "

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 
 from rightly.calibrators import CALIBRATORS, calibrator
-from rightly.calibrators.row_order import sort_rows
 from rightly.evaluation.data_sets import LabelledSet, TestSets
 from rightly.evaluation.results import unique
 from rightly.predictions import Predictions, check_labels
+from rightly.predictions.rows import sort_rows
 from rightly.registry import did_you_mean
 from rightly.shapes import AnyArray
 

@@ -19,14 +19,13 @@ from rightly.calibrators import Calibrator, Cascade, calibrator, first_of
 from rightly.calibrators.cascade import FULL_BAND, Band, HeldOut, cross_fit, select_band
 from rightly.calibrators.correctness_logistic.settings import SETTINGS
 from rightly.calibrators.evidence import ViewLogOdds, view_log_odds
-from rightly.calibrators.row_order import sort_rows
 from rightly.calibrators.solvers.execution import single_threaded
 from rightly.calibrators.solvers.ridge_logistic import Rows, fit_platt, fit_ridge_logistic
 from rightly.calibrators.solvers.temperature import nll_inverse_temperature
 from rightly.evaluation.results import SIGNIFICANT
 from rightly.metrics import METRICS
 from rightly.predictions import Predictions, check_labels
-from rightly.predictions.splitting import mark_held_out
+from rightly.predictions.rows import holdout_mask, sort_rows
 from rightly.progress import Progress, track
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels, PerSampleBool
@@ -101,7 +100,7 @@ def test_views(
             f"method must be one that uses views and does not need them, with predictions that "
             f"have some, got {built.title} with views {list(predictions.view_names)}"
         )
-    half = mark_held_out(predictions, 0.5)
+    half = holdout_mask(predictions, 0.5)
     squares = torch.zeros(2, len(predictions), dtype=torch.float64)
     for i, data in enumerate((predictions, predictions.without_views())):
         for held_out in (half, ~half):

@@ -5,6 +5,7 @@ Columns: `image`, a number, and `name` of the image, `label` (null where unknown
 settings are JSON in the schema's metadata under "rightly". `store.py` writes it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from rightly.optional import require
 from rightly.predictions.bounded_json import are_names, is_count, is_text, parse_json
 from rightly.predictions.labels import check_labels
 from rightly.predictions.predictions import Predictions, Source
+from rightly.predictions.rows import warn_of_counts
 from rightly.predictions.shards import MAX_SHARDS, SHARDS, check_rows, find_doubled, list_shards
 from rightly.tensor_shapes import Labels
 
@@ -230,3 +232,29 @@ def to_array(column: Any) -> np.ndarray:
 
 def _parquet() -> Any:
     return require("pyarrow.parquet", "collect")
+
+
+def read_accuracy(path: Path) -> dict[str, float]:
+    """Accuracy of a collected data set by shift, "" for unshifted images; empty without labels.
+
+    Reads shard by shard, and warns if accuracy on the unshifted images is not above chance.
+    """
+    shards, settings = open_shards(path)
+    right, count = Counter[int](), Counter[int]()
+    labels_seen, classes_seen = Counter[int](), Counter[int]()
+    for shard in shards:
+        columns = read_columns(shard, settings, ["label", "shift", "logits"])
+        labels, shift = columns["label"], columns["shift"]
+        if (labels < 0).any():
+            return {}
+        if len(labels):
+            classes, as_is = columns["logits"].argmax(1), shift == 0
+            right.update(shift[classes == labels].tolist())
+            count.update(shift.tolist())
+            labels_seen.update(labels[as_is].tolist())
+            classes_seen.update(classes[as_is].tolist())
+    both = sorted({*labels_seen, *classes_seen})
+    counts = [np.array([seen[k] for k in both]) for seen in (labels_seen, classes_seen)]
+    warn_of_counts(str(path), right[0], *counts)
+    names = ("", *settings["shifts"])
+    return {names[i]: right[i] / count[i] for i in sorted(count)}

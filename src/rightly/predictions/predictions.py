@@ -56,7 +56,7 @@ class Predictions:
     is, s > 0 is the shift called `shift_names[s - 1]`. `image` is a number for each image, equal
     for all rows that show it; where there are shifted rows and it is left out, it is derived by
     position, if every shift has exactly as many rows as there are unshifted ones. `image_hash`
-    tells which images two data sets share (`row_hashes.py`), `fingerprint` their classifiers.
+    tells which images two data sets share (`rows.py`), `fingerprint` their classifiers.
     Logits of -inf, or of -1e9 or less, are masked: classes that cannot be (see `masking.py`).
     """
 

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from rightly.calibrators.solvers.mlp import (
+from rightly.calibrators.solvers.networks import (
     compute_centre_scale,
     draw_layers,
     pack,

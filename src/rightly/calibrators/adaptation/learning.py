@@ -29,8 +29,8 @@ from rightly.calibrators.adaptation.pseudo_batches import (
 )
 from rightly.calibrators.pseudo_shift import pseudo_shifted
 from rightly.calibrators.solvers.execution import single_threaded
-from rightly.calibrators.solvers.optimise import split_rows
 from rightly.predictions import Predictions
+from rightly.predictions.rows import stratified_split
 from rightly.tensor_shapes import Labels, PerSample
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def cross_fit_scores(
             f"{sum(counts)} unshifted calibration images, {counts[0]} right and {counts[1]} wrong, "
             f"are too few: at least {LEAST} are needed, {LEAST_OF_EACH} of each"
         )
-    halves = split_rows(correct, seed=0, share=0.5, image=image)
+    halves = stratified_split(correct, seed=0, share=0.5, image=image)
     parts: dict[str, list[tuple[torch.Tensor, ...]]] = {}
     levels = []
     for train, held_out in (halves, halves[::-1]):

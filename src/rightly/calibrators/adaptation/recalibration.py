@@ -24,7 +24,7 @@ from rightly.calibrators.adaptation.context import score
 from rightly.calibrators.checks import bound_confidence
 from rightly.calibrators.stored_tensors import POSITIVE, Stored
 from rightly.predictions import Predictions, check_labels
-from rightly.predictions.row_hashes import RowHashes
+from rightly.predictions.rows import RowHashes
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import PerSample
 

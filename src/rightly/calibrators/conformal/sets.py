@@ -30,7 +30,7 @@ from rightly.calibrators.solvers.execution import iterate_chunks
 from rightly.calibrators.stored_tensors import check_stored
 from rightly.predictions import Predictions, check_labels
 from rightly.predictions.masking import MASKED
-from rightly.predictions.splitting import mark_one_row_an_image
+from rightly.predictions.rows import first_row_per_image
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Logits, PerClass
 
@@ -109,7 +109,7 @@ class ConformalSets(nn.Module):
             )
         if not bool(held_out.unshifted().any()):
             raise ValueError("held_out must have unshifted rows, got shifted ones only: add images")
-        images = mark_one_row_an_image(held_out)
+        images = first_row_per_image(held_out)
         rows, truth = held_out[images], check_labels(labels, held_out)[images]
         p, z, penalty = calibrator.probabilities(rows), rows.logits, None
         check_enough(len(truth), coverage, PENALTY_SHARE if score == "raps" else 1.0)

@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from rightly.calibrators.families import VectorCalibrator
-from rightly.calibrators.solvers.bounded import minimise_bounded
+from rightly.calibrators.solvers import lbfgs
+from rightly.calibrators.solvers.execution import single_threaded
 from rightly.calibrators.solvers.scaled_scores import CalibrationData
 from rightly.calibrators.solvers.temperature import (
     nll_inverse_temperature,
@@ -64,11 +65,16 @@ class LogisticMixture(VectorCalibrator):
 
         within = (near - RANGE, near + RANGE)
         bounds = [within, within, (None, None), (None, None)]
-        fits = [
-            minimise_bounded(loss, (near - spread, near + spread, 0.0, 0.5), bounds, logits.device)
-            for spread in SPREADS
-        ]
-        found = min(fits, key=lambda fit: fit[1])[0]
+        with single_threaded():
+            fits = [
+                lbfgs.minimise(
+                    lbfgs.differentiate(loss),
+                    log_odds.new_tensor([near - spread, near + spread, 0.0, 0.5]),
+                    bounds,
+                )
+                for spread in SPREADS
+            ]
+        found = min(fits, key=lambda fit: fit.value).x
         self.store(inverses=found[:2].exp(), gate=found[2:])
 
     def compute_vectors(self, logits: Logits) -> Logits:

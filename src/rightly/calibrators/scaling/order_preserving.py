@@ -7,12 +7,11 @@ is convex in these, where the authors train a monotone network.
 
 from typing import final
 
-import numpy as np
 import torch
-from scipy.optimize import minimize
 from torch import Tensor
 
 from rightly.calibrators.families import VectorCalibrator
+from rightly.calibrators.solvers import lbfgs
 from rightly.calibrators.solvers.execution import iterate_chunks
 from rightly.calibrators.solvers.temperature import nll_inverse_temperature
 from rightly.calibrators.stored_tensors import POSITIVE, Stored
@@ -41,9 +40,8 @@ class OrderPreserving(VectorCalibrator):
         inverse = nll_inverse_temperature(logits, labels)
         self.store(inverse=torch.tensor(inverse, dtype=torch.float64, device=logits.device))
 
-        def value_and_slope(point: np.ndarray) -> tuple[float, np.ndarray]:
+        def loss(slopes: Tensor) -> Tensor:
             """Cross-entropy, and the squared distance to temperature scaling as one sample."""
-            slopes = torch.from_numpy(point).to(logits.device)
             value, slope = (slopes - 1).square().sum(), 2 * (slopes - 1)
             for rows in iterate_chunks(logits):
                 depth, true = self._depth(logits[rows]), labels[rows, None]
@@ -53,18 +51,12 @@ class OrderPreserving(VectorCalibrator):
                 residual.scatter_add_(-1, true, -torch.ones_like(true, dtype=residual.dtype))
                 sums = [(residual * part).sum() for part in _iterate_segments(depth)]
                 slope = slope - torch.stack(sums)
-            answer = torch.cat([value[None], slope]).cpu().numpy() / n
-            return float(answer[0]), answer[1:]
+            return torch.cat([value[None], slope]) / n
 
-        found = minimize(
-            value_and_slope,
-            np.ones(len(KNOTS) + 1),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(LEAST_SLOPE, None)] * (len(KNOTS) + 1),
-            options={"maxiter": 500, "ftol": 1e-14, "gtol": 1e-9},
-        )
-        self.store(slopes=torch.from_numpy(found.x).to(logits.device))
+        start = torch.ones(len(KNOTS) + 1, dtype=torch.float64, device=logits.device)
+        bounds = [(LEAST_SLOPE, None)] * len(start)
+        found = lbfgs.minimise(loss, start, bounds, tol=1e-14, gradient_tol=1e-9)
+        self.store(slopes=found.x)
 
     def compute_vectors(self, logits: Logits) -> Logits:
         return (-_apply(self._depth(logits), self.slopes)).softmax(-1)

@@ -108,4 +108,4 @@ def match_confidence(logits: Logits, accuracy: float, near: float) -> float:
     def excess(inverse: float) -> tuple[float, None]:
         return float(top_probability(logits, inverse * one).mean()) - accuracy, None
 
-    return find_root(excess, near, (near / REACH, near * REACH), tol=1e-5, first_step=0.1)
+    return find_root(excess, near, (near / REACH, near * REACH), tol=1e-8, first_step=0.1)

@@ -7,23 +7,23 @@ The scores are W x + b, with W a matrix or a diagonal. What is minimised is conv
 A few parameters are found by Newton's method, many by L-BFGS.
 """
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import torch
-from scipy.optimize import OptimizeResult, minimize
 from torch import Tensor
 
+from rightly.calibrators.solvers import lbfgs
 from rightly.calibrators.solvers.execution import iterate_chunks
+from rightly.calibrators.solvers.lbfgs import Minimum
 from rightly.calibrators.solvers.newton import minimise
 from rightly.tensor_shapes import Labels, Logits
 
 FREE = 1e-7  # a penalty that changes nothing but keeps the solution finite
 FEW = 256  # parameters: the matrix of second derivatives is formed
 ITERATIONS = 2000  # of L-BFGS
-LIMIT_REACHED = 1  # of steps or looks: SciPy's status
 PRECISION, ROUGH = 1e-12, 1e-7  # relative fall of the loss in a step, below which it ends
 QUADRATIC = 1e-8  # such a fall of Newton's method, after which the next would be its square
 STIFF = 1e-3  # penalties from here on outweigh what float32 rounds off the second derivatives
@@ -119,37 +119,37 @@ def _solve_lbfgs(
     # In these units the curvature at the start is 1 in every direction.
     unit = (_curvature(rows, _add(origin, moved)) + 2 * strength).rsqrt()
 
-    used, lowest = rows.to_single(), np.inf
+    used, lowest = rows.to_single(), math.inf
 
-    def value_and_slope(point: np.ndarray) -> tuple[float, np.ndarray]:
+    def loss(point: Tensor) -> Tensor:
         nonlocal used, lowest
-        moved = torch.from_numpy(point).to(unit.device) * unit
+        moved = point * unit
         value, slope = _loss(used, _add(origin, moved))
         value = value + strength @ moved.square()
         slope = (slope + 2 * strength * moved) * unit
-        answer = torch.cat([value[None], slope]).cpu().numpy()
-        if 0 <= lowest - answer[0] < SINGLE * abs(answer[0]):
+        answer = torch.cat([value[None], slope]).cpu()  # one copy: on a GPU each waits
+        current = float(answer[0])
+        if 0 <= lowest - current < SINGLE * abs(current):
             used = rows
-        lowest = min(lowest, answer[0])
-        return float(answer[0]), answer[1:]
+        lowest = min(lowest, current)
+        return answer
 
-    def descend(start: np.ndarray) -> OptimizeResult:
-        ends = {"ftol": precision, "gtol": 1e-10}
-        options = {"maxiter": ITERATIONS, "maxfun": 2 * ITERATIONS, "maxcor": 8, **ends}
-        return minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options=options)
+    def descend(start: Tensor) -> Minimum:
+        ends = {"tol": precision, "gradient_tol": 1e-10}
+        return lbfgs.minimise(loss, start, max_iterations=ITERATIONS, history=8, **ends)
 
-    found = descend((moved / unit).cpu().numpy())
+    found = descend(moved / unit)
     if used is not rows:  # float32 ended it
         used = rows
         found = descend(found.x)
-    if found.status == LIMIT_REACHED:
+    if not found.is_converged:
         warnings.warn(
-            f"softmax regression ended after {found.nit:,} steps, before it converged: so weak a "
-            "penalty leaves it almost free; pass a larger strength, or more samples",
+            f"softmax regression ended after {found.iterations:,} steps, before it converged: so "
+            "weak a penalty leaves it almost free; pass a larger strength, or more samples",
             UserWarning,
             stacklevel=6,
         )
-    return torch.from_numpy(found.x).to(unit.device) * unit
+    return found.x * unit
 
 
 def compute_cross_entropy(rows: Rows, affine: Affine) -> float:

@@ -1,11 +1,14 @@
-"""softmax(b z) at inverse temperatures b = 1 / T, and the b that cross-entropy asks for.
+"""softmax(b z) at inverse temperatures b = 1 / T, and the b that minimises a loss.
 
-It is convex in b (Guo et al., 2017), so it is solved exactly, by Newton's method.
+Cross-entropy is convex in b (Guo et al., 2017), so it is solved exactly, by Newton's method. Other
+losses are searched around its minimum.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
+from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from rightly.calibrators.solvers.execution import (
@@ -18,6 +21,8 @@ from rightly.calibrators.solvers.execution import (
 )
 from rightly.calibrators.solvers.fused import kernels_for
 from rightly.calibrators.solvers.newton import find_root
+from rightly.calibrators.solvers.scaled_scores import CalibrationData
+from rightly.losses import Loss, cross_entropy
 from rightly.predictions.masking import MASKED, fill_masked
 from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
 
@@ -25,6 +30,8 @@ MAX_SCALE_RATIO = 1e3  # b times the scale of logits stays within 1/1000 .. 1000
 SUBSAMPLE = 4096  # samples that place the first guess within a percent or two
 SMALL_MOVE = 3e-5  # relative: the error left after such a step of Newton's method is 1e-9
 ROUGH_MOVE = 1e-2  # the same for a first guess, which a subsample does not place any better
+OCTAVES = 6  # a loss other than cross-entropy is searched this far around cross-entropy's b
+WIDEST = 32  # how far from a first guess a minimum is searched, over how far off it should be
 ONE_STEP = 2.0**-22  # of float32, and a little: what raises a number to the next larger one
 
 
@@ -192,3 +199,50 @@ def _average(*columns: PerSample) -> list[float]:
     if is_unsynchronised(columns[0]):
         return torch.stack([column.double().mean() for column in columns]).tolist()
     return [float(column.double().numpy().mean()) for column in columns]
+
+
+def fit_inverse_temperature(logits: Logits, labels: Labels, loss: Loss) -> float:
+    """The inverse temperature that minimises a loss: approximated on a subsample, then on all."""
+    if loss.name == cross_entropy.name:
+        return nll_inverse_temperature(logits, labels)
+    near = approximate_inverse_temperature(logits, labels, loss)
+    reach = 0.01 if len(logits) < 2 * SUBSAMPLE else 0.04
+    return _refine(CalibrationData.exact(logits, labels), loss, near, reach)
+
+
+def approximate_inverse_temperature(
+    logits: Logits, labels: Labels, loss: Loss = cross_entropy
+) -> float:
+    """The inverse temperature that is best for a few thousand of the samples."""
+    logits, labels = take_subsample(logits, labels)
+    start = nll_inverse_temperature(logits, labels, ROUGH_MOVE)
+    if loss.name == cross_entropy.name:
+        return start
+    low, high = start / 2**OCTAVES, start * 2**OCTAVES
+    return _search(CalibrationData.of(logits, labels, low, high), loss, low, high)
+
+
+def _refine(data: CalibrationData, loss: Loss, near: float, reach: float) -> float:
+    """The minimum of a loss near an inverse temperature b: the root of its slope in log b."""
+
+    def slope_at(b: float) -> tuple[float, None]:
+        x = torch.tensor(math.log(b), dtype=torch.float64, device=data.below_top.device)
+        with torch.enable_grad():
+            value = loss.of(data.scores(x.requires_grad_().expand(len(data.below_top))))
+        return float(torch.autograd.grad(value, x)[0]), None
+
+    bracket = near / math.exp(WIDEST * reach), near * math.exp(WIDEST * reach)
+    return find_root(slope_at, near, bracket, 0.1 * reach, reach / 4)
+
+
+def _search(data: CalibrationData, loss: Loss, low: float, high: float) -> float:
+    """The minimum of a loss between two inverse temperatures: a grid, then Brent's method."""
+
+    def loss_at(log_inverse: float) -> float:
+        return float(loss.of(data.scores(torch.full_like(data.below_top, log_inverse))))
+
+    grid = torch.linspace(math.log(low), math.log(high), 4 * OCTAVES + 1).tolist()
+    best = min(range(len(grid)), key=lambda i: loss_at(grid[i]))
+    bounds = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    result = minimize_scalar(loss_at, bounds=bounds, method="bounded", options={"xatol": 1e-4})
+    return math.exp(result.x)

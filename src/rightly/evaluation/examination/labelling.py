@@ -9,7 +9,7 @@ from torch import Tensor
 from rightly.decisions import exact_interval
 from rightly.evaluation.examination.findings import ERROR, WARNING, Finding, name_classes
 from rightly.predictions import Predictions
-from rightly.predictions.accuracy import find_chance
+from rightly.predictions.rows import find_chance
 
 LEVEL = 1e-4  # of the test that another numbering fits better, on rows that did not choose it
 MOVED_SHARE = 0.3  # of the rows of the moved classes must be right after the move

@@ -11,7 +11,7 @@ from rightly.evaluation.examination.scores import find_no_logits, find_rounded
 from rightly.evaluation.leakage import CalibrationData
 from rightly.predictions import Predictions
 from rightly.predictions.masking import fill_masked
-from rightly.predictions.row_hashes import MAX_SHARED
+from rightly.predictions.rows import MAX_OVERLAP
 
 WIDTH = 16  # dimensions that logits are projected to, where there are more classes
 FEWEST = 30  # rows
@@ -37,7 +37,7 @@ def find_leaks(name: str, cal: Predictions, predictions: Predictions) -> Iterato
             measure_near(predictions, cal),
             "the logits of calibration rows, but for rounding",
         )
-    if share > MAX_SHARED:
+    if share > MAX_OVERLAP:
         yield Finding(
             name,
             "calibration_rows",

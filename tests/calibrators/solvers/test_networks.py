@@ -3,15 +3,16 @@
 import pytest
 import torch
 
-from rightly.calibrators.solvers import optimise
+from rightly.calibrators.solvers import networks
 from rightly.calibrators.solvers.execution import deterministic, single_threaded
-from rightly.calibrators.solvers.mlp import draw_layers, run
-from rightly.calibrators.solvers.optimise import (
+from rightly.calibrators.solvers.networks import (
+    draw_layers,
     fit_network,
-    minimise_adam,
-    minimise_lbfgs,
-    split_rows,
+    run,
+    train_adam,
+    train_lbfgs,
 )
+from rightly.predictions.rows import stratified_split
 
 
 def make_line(n=400):
@@ -23,17 +24,17 @@ def make_line(n=400):
 @pytest.mark.parametrize("share", [0.2, 0.5])
 def test_rows_are_split_once_with_right_and_wrong_in_the_same_shares(share):
     correct = torch.arange(100) % 4 > 0
-    train, held = split_rows(correct, seed=0, share=share)
+    train, held = stratified_split(correct, seed=0, share=share)
     assert torch.equal(torch.cat([train, held]).sort().values, torch.arange(100))
     assert len(held) == pytest.approx(100 * share, abs=1)
     assert float(correct[held].double().mean()) == pytest.approx(0.75, abs=0.03)
-    again = split_rows(correct, seed=0, share=share)
+    again = stratified_split(correct, seed=0, share=share)
     assert torch.equal(train, again[0]) and torch.equal(held, again[1])
-    assert not torch.equal(held, split_rows(correct, seed=1, share=share)[1])
+    assert not torch.equal(held, stratified_split(correct, seed=1, share=share)[1])
 
 
 def test_too_few_rows_to_hold_out_are_held_out_all():
-    train, held = split_rows(torch.tensor([True, False]), seed=0)
+    train, held = stratified_split(torch.tensor([True, False]), seed=0)
     assert torch.equal(train.sort().values, torch.arange(2))
     assert torch.equal(held, train)
 
@@ -43,7 +44,7 @@ def test_lbfgs_reaches_least_squares_with_its_ridge_penalty():
     decay = 0.3
     layers = draw_layers([2, 1], torch.Generator().manual_seed(0), x.device)
     with deterministic():
-        reached = minimise_lbfgs(
+        reached = train_lbfgs(
             layers, lambda layers: (run(layers, x).squeeze(-1) - y).square().mean(), decay
         )
     centred = x - x.mean(0)
@@ -67,7 +68,7 @@ def test_lbfgs_keeps_what_is_best_on_the_held_out_rows():
         return (layers[0][0] - start[0]).square().sum() + 1
 
     with deterministic():
-        reached = minimise_lbfgs(layers, away, 0.0, stay)
+        reached = train_lbfgs(layers, away, 0.0, stay)
     assert reached == pytest.approx(float(stay(layers)))
     assert float(away(layers)) < float(away([(start[0], start[1])]))
 
@@ -89,7 +90,7 @@ def test_a_network_learns_what_helps_and_is_zero_where_nothing_does():
     assert float(run(layers, x).abs().max()) == 0
 
 
-def train_adam(held_loss=None, epochs=60, patience=10):
+def train_line(held_loss=None, epochs=60, patience=10):
     x, y = make_line()
     layers = draw_layers([2, 1], torch.Generator().manual_seed(0), x.device)
     calls = []
@@ -99,7 +100,7 @@ def train_adam(held_loss=None, epochs=60, patience=10):
         return (run(layers, x[rows]).squeeze(-1) - y[rows]).square().mean()
 
     with deterministic():
-        minimise_adam(
+        train_adam(
             list(layers[0]),
             loss_of,
             torch.arange(400),
@@ -114,7 +115,7 @@ def train_adam(held_loss=None, epochs=60, patience=10):
 
 
 def test_adam_goes_through_all_rows_every_epoch():
-    _, calls, loss = train_adam()
+    _, calls, loss = train_line()
     assert calls[:3] == [150, 150, 100] and len(calls) == 3 * 60 + 1
     assert loss < 0.01
 
@@ -126,7 +127,7 @@ def test_adam_stops_when_the_held_out_loss_no_longer_falls_and_restores_the_best
         seen.append([tensor.clone() for tensor in layers[0]])
         return [3.0, 1.0, 2.0, 1.5, 1.2, 9.0][len(seen) - 1]
 
-    layers, calls, _ = train_adam(rising, patience=4)
+    layers, calls, _ = train_line(rising, patience=4)
     assert len(seen) == 6 and len(calls) == 3 * 6 + 1
     assert torch.equal(layers[0][0], seen[1][0]) and torch.equal(layers[0][1], seen[1][1])
     assert not layers[0][0].requires_grad
@@ -145,7 +146,7 @@ def test_threads_and_gradients_are_as_before_afterwards():
 def test_held_out_rows_stop_the_training_and_never_train(monkeypatch):
     x, y = make_line()
     correct = torch.arange(400) % 2 == 0
-    _, held = split_rows(correct, seed=0)
+    _, held = stratified_split(correct, seed=0)
     trained_on = []
 
     def loss_for(rows):
@@ -165,5 +166,5 @@ def test_held_out_rows_stop_the_training_and_never_train(monkeypatch):
 
     assert count_trained() == (320, 320)
     # Where networks compete on a part of the rows, the winner goes on with all but the held-out.
-    monkeypatch.setattr(optimise, "SUBSAMPLE", 100)
+    monkeypatch.setattr(networks, "SUBSAMPLE", 100)
     assert count_trained() == (320, 320)

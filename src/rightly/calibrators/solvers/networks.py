@@ -1,24 +1,27 @@
-"""The two training loops: full-batch L-BFGS for small networks, Adam for the larger ones.
+"""Small fully connected networks as plain tensors, and their two training loops.
 
-Both are repeatable to the bit: every draw comes from a seed, and they run on one thread, because
-sums over samples depend on how many threads share them.
+Full-batch L-BFGS with restarts for small networks, Adam for the larger ones. Both are repeatable
+to the bit: every draw comes from a seed, and they run on one thread, because sums over samples
+depend on how many threads share them.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
 import torch
-from scipy.optimize import minimize
 from torch import Tensor
+from torch.nn import functional
 
+from rightly.calibrators.solvers import lbfgs
 from rightly.calibrators.solvers.execution import deterministic, record_launches
-from rightly.calibrators.solvers.mlp import Layer, draw_layers, parameters, run
+from rightly.calibrators.solvers.lbfgs import differentiate
+from rightly.predictions.rows import stratified_split
 from rightly.tensor_shapes import Features, Labels, PerSampleBool
 
+Layer = tuple[Tensor, Tensor]  # weight (inputs, outputs), bias (outputs,)
 LossOf = Callable[[Tensor], Tensor]  # row numbers -> scalar
 NetworkLoss = Callable[[list[Layer]], Tensor]
 
-HELD_OUT = 0.2
 CHECK_EVERY = 5  # L-BFGS iterations: then the held-out loss is computed
 ITERATIONS = 200
 PATIENCE = 4  # checks without improvement
@@ -27,31 +30,65 @@ RESTARTS = 2
 SUBSAMPLE = 5000  # samples on which networks compete; the winner goes on with all others too
 
 
-def split_rows(
-    correct: PerSampleBool, seed: int, share: float = HELD_OUT, image: Labels | None = None
-) -> tuple[Tensor, Tensor]:
-    """Row numbers to train on and to hold out, right and wrong samples in the same shares.
+def draw_layers(
+    sizes: Sequence[int],
+    generator: torch.Generator,
+    device: torch.device,
+    dtype: torch.dtype = torch.float64,
+) -> list[Layer]:
+    """Layers between these sizes, uniform within 1/sqrt(inputs) as torch draws a Linear."""
+    layers = []
+    for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True):
+        bound = 1 / math.sqrt(inputs)
+        weight = torch.rand(inputs, outputs, generator=generator, dtype=dtype)
+        bias = torch.rand(outputs, generator=generator, dtype=dtype)
+        layers.append((((2 * weight - 1) * bound).to(device), ((2 * bias - 1) * bound).to(device)))
+    return layers
 
-    Rows that share a number of `image` are not parted; the first of them stands for all.
-    """
-    if image is not None and len(image.unique()) < len(image):
-        group = image.unique(return_inverse=True)[1]
-        place = torch.arange(len(group), device=group.device)
-        first = torch.full_like(place[: int(group.max()) + 1], len(place))
-        first = first.scatter_reduce(0, group, place, "amin")
-        sides = split_rows(correct[first], seed, share)
-        fitted_on, judged = (torch.isin(group, side).nonzero().squeeze(-1) for side in sides)
-        return fitted_on, judged
-    generator = torch.Generator().manual_seed(seed)
-    train, held = [], []
-    for side in (True, False):
-        rows = (correct.cpu() == side).nonzero().squeeze(-1)
-        rows = rows[torch.randperm(len(rows), generator=generator)]
-        out = round(share * len(rows))
-        held.append(rows[:out])
-        train.append(rows[out:])
-    held_rows = torch.cat(held) if sum(map(len, held)) else torch.cat(train)
-    return torch.cat(train).to(correct.device), held_rows.to(correct.device)
+
+def run(
+    layers: Sequence[Layer], x: Tensor, activation: Callable[[Tensor], Tensor] = functional.relu
+) -> Tensor:
+    """The network's output: linear layers with an activation between them."""
+    for weight, bias in layers[:-1]:
+        x = activation(x @ weight + bias)
+    weight, bias = layers[-1]
+    return x @ weight + bias
+
+
+def parameters(layers: Sequence[Layer]) -> list[Tensor]:
+    """Weights and biases of all layers, in order."""
+    return [tensor for layer in layers for tensor in layer]
+
+
+def pack(name: str, layers: Sequence[Layer]) -> dict[str, Tensor]:
+    """Flat names for the tensors of a network."""
+    return {
+        f"{name}_{part}_{i}": tensor
+        for i, layer in enumerate(layers)
+        for part, tensor in zip(("weight", "bias"), layer, strict=True)
+    }
+
+
+def unpack(name: str, tensors: Mapping[str, Tensor]) -> list[Layer]:
+    """The network that was packed under this name."""
+    layers: list[Layer] = []
+    while f"{name}_weight_{len(layers)}" in tensors:
+        i = len(layers)
+        weight, bias = tensors[f"{name}_weight_{i}"], tensors[f"{name}_bias_{i}"]
+        if weight.ndim != 2 or bias.shape != weight.shape[1:]:
+            raise ValueError(
+                f"{name}_weight_{i} and {name}_bias_{i} must be (inputs, outputs) and (outputs,), "
+                f"got {tuple(weight.shape)} and {tuple(bias.shape)}"
+            )
+        layers.append((weight, bias))
+    return layers
+
+
+def compute_centre_scale(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of each column; 1 for the deviation of a constant column."""
+    scale = x.std(0, correction=0)
+    return x.mean(0), torch.where(scale > 1e-12, scale, torch.ones_like(scale))
 
 
 def fit_network(
@@ -71,7 +108,7 @@ def fit_network(
     nothing saturates, and if no network does better on the held-out rows than an output of 0, 0 it
     is.
     """
-    train, held = split_rows(correct, seed, image=image)
+    train, held = stratified_split(correct, seed, image=image)
     generator = torch.Generator().manual_seed(seed)
     subset = train[torch.randperm(len(train), generator=generator)[:SUBSAMPLE].to(x.device)]
 
@@ -88,7 +125,7 @@ def fit_network(
         for decay in decays:
             for start in starts:
                 layers = _clone(start)
-                reached = minimise_lbfgs(layers, on_subset, decay * scale, on_held)
+                reached = train_lbfgs(layers, on_subset, decay * scale, on_held)
                 if reached < best:
                     best, winner, strength = reached, layers, decay * scale
         # Never on the held-out rows too, with nothing left to stop it: that overfits. Brier score
@@ -96,7 +133,7 @@ def fit_network(
         # samples 8.36 instead of 7.37 (CIFAR-10, means over three classifiers and five draws).
         if strength and len(subset) < len(train):
             layers, decay = _clone(winner), strength * len(subset) / len(train)
-            if minimise_lbfgs(layers, loss_on(train), decay, on_held) < best:
+            if train_lbfgs(layers, loss_on(train), decay, on_held) < best:
                 winner = layers
     return winner
 
@@ -110,66 +147,54 @@ def _draw_near_zero(x: Features, hidden: Sequence[int], generator: torch.Generat
     return [*below, (weight * 0.1, bias * 0)]
 
 
-def minimise_lbfgs(
+def train_lbfgs(
     layers: list[Layer], on_train: NetworkLoss, decay: float, on_held: NetworkLoss | None = None
 ) -> float:
-    """Minimises loss plus decay times the squared weights, in place; returns the loss reached.
+    """Minimise loss plus decay times the squared weights, in place; return the loss reached.
 
     With a held-out loss, that is the one that counts: training stops when it no longer falls,
-    and the best parameters are kept. (SciPy's, because torch's takes a second to import.)
+    and the best parameters are kept.
     """
     tensors = parameters(layers)
     start = torch.cat([tensor.detach().flatten() for tensor in tensors])
-    best, kept, waited, iterations = float("inf"), start.cpu().numpy(), 0, 0
+    best, kept, waited, iterations = float("inf"), start, 0, 0
 
-    def differentiate(place: Tensor) -> Tensor:
-        place = place.detach().requires_grad_()
-        network = _unflatten(place, layers)
+    def penalised(x: Tensor) -> Tensor:
+        network = _unflatten(x, layers)
         squares = torch.stack([weight.square().sum() for weight, _ in network])
-        value = on_train(network) + decay * squares.sum()
-        (slope,) = torch.autograd.grad(value, place)
-        return torch.cat([value.detach()[None], slope])
+        return on_train(network) + decay * squares.sum()
 
-    def measure_held_out(place: Tensor) -> Tensor:
+    def measure_held_out(x: Tensor) -> Tensor:
         assert on_held is not None
-        return on_held(_unflatten(place, layers)).detach()
+        return on_held(_unflatten(x, layers)).detach()
 
-    differentiate_at = record_launches(differentiate, start)
+    loss = record_launches(differentiate(penalised), start)
     held_out_at = measure_held_out if on_held is None else record_launches(measure_held_out, start)
 
-    def value_and_slope(point: np.ndarray) -> tuple[float, np.ndarray]:
-        # One copy there and one back: on a GPU each makes the processor wait.
-        answer = differentiate_at(torch.from_numpy(point).to(start.device)).cpu().numpy()
-        return float(answer[0]), answer[1:]
-
-    def compute_held_out(point: np.ndarray) -> float:
-        return float(held_out_at(torch.from_numpy(point).to(start.device)))
-
-    def check_held_out(point: np.ndarray) -> None:
+    def stop_early(x: Tensor) -> bool:
         nonlocal best, kept, waited, iterations
         iterations += 1
-        if on_held is None or iterations % CHECK_EVERY:
-            return
-        held_loss = compute_held_out(point)
+        if iterations % CHECK_EVERY:
+            return False
+        held_loss = float(held_out_at(x))
         waited = 0 if held_loss < best - 1e-7 else waited + 1
         if held_loss < best:
-            best, kept = held_loss, point.copy()
-        if waited >= PATIENCE:
-            raise StopIteration
+            best, kept = held_loss, x
+        return waited >= PATIENCE
 
-    result = minimize(
-        value_and_slope,
-        kept,
-        jac=True,
-        method="L-BFGS-B",
-        callback=check_held_out,
-        options={"maxiter": ITERATIONS, "maxcor": 20, "ftol": 1e-8, "gtol": 1e-6},
+    found = lbfgs.minimise(
+        loss,
+        start,
+        monitor=None if on_held is None else stop_early,
+        tol=1e-8,
+        gradient_tol=1e-6,
+        max_iterations=ITERATIONS,
+        history=20,
     )
-    reached = float(result.fun) if on_held is None else compute_held_out(result.x)
+    reached = found.value if on_held is None else float(held_out_at(found.x))
     if reached < best:
-        best, kept = reached, result.x
-    parts = _unflatten(torch.from_numpy(kept).to(start.device), layers)
-    for tensor, part in zip(tensors, parameters(parts), strict=True):
+        best, kept = reached, found.x
+    for tensor, part in zip(tensors, parameters(_unflatten(kept, layers)), strict=True):
         tensor.copy_(part)
     return best
 
@@ -182,7 +207,7 @@ def _unflatten(place: Tensor, layers: Sequence[Layer]) -> list[Layer]:
     return list(zip(shaped[::2], shaped[1::2], strict=True))
 
 
-def minimise_adam(
+def train_adam(
     parameters: Sequence[Tensor],
     loss_of: LossOf,
     train: Tensor,
