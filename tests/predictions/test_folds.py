@@ -127,3 +127,21 @@ def test_images_that_differ_are_split_as_if_they_had_no_numbers():
         strict=True,
     ):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_rows_are_split_once_with_right_and_wrong_in_the_same_shares(share):
+    correct = torch.arange(100) % 4 > 0
+    train, held = stratified_split(correct, seed=0, share=share)
+    assert torch.equal(torch.cat([train, held]).sort().values, torch.arange(100))
+    assert len(held) == pytest.approx(100 * share, abs=1)
+    assert float(correct[held].double().mean()) == pytest.approx(0.75, abs=0.03)
+    again = stratified_split(correct, seed=0, share=share)
+    assert torch.equal(train, again[0]) and torch.equal(held, again[1])
+    assert not torch.equal(held, stratified_split(correct, seed=1, share=share)[1])
+
+
+def test_too_few_rows_to_hold_out_are_held_out_all():
+    train, held = stratified_split(torch.tensor([True, False]), seed=0)
+    assert torch.equal(train.sort().values, torch.arange(2))
+    assert torch.equal(held, train)

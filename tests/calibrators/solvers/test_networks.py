@@ -1,16 +1,21 @@
-"""Training loops: what they reach, when they stop, and that they repeat."""
+"""Networks against torch.nn; training loops: what they reach, when they stop, that they repeat."""
 
 import pytest
 import torch
+from torch import nn
 
 from rightly.calibrators.solvers import networks
 from rightly.calibrators.solvers.execution import deterministic, single_threaded
 from rightly.calibrators.solvers.networks import (
+    compute_centre_scale,
     draw_layers,
     fit_network,
+    pack,
+    parameters,
     run,
     train_adam,
     train_lbfgs,
+    unpack,
 )
 from rightly.predictions.rows import stratified_split
 
@@ -19,24 +24,6 @@ def make_line(n=400):
     """Two columns and their weighted sum, which a network without hidden layers fits exactly."""
     x = torch.randn(n, 2, generator=torch.Generator().manual_seed(0)).double()
     return x, x @ torch.tensor([2.0, -1.0]).double() + 0.5
-
-
-@pytest.mark.parametrize("share", [0.2, 0.5])
-def test_rows_are_split_once_with_right_and_wrong_in_the_same_shares(share):
-    correct = torch.arange(100) % 4 > 0
-    train, held = stratified_split(correct, seed=0, share=share)
-    assert torch.equal(torch.cat([train, held]).sort().values, torch.arange(100))
-    assert len(held) == pytest.approx(100 * share, abs=1)
-    assert float(correct[held].double().mean()) == pytest.approx(0.75, abs=0.03)
-    again = stratified_split(correct, seed=0, share=share)
-    assert torch.equal(train, again[0]) and torch.equal(held, again[1])
-    assert not torch.equal(held, stratified_split(correct, seed=1, share=share)[1])
-
-
-def test_too_few_rows_to_hold_out_are_held_out_all():
-    train, held = stratified_split(torch.tensor([True, False]), seed=0)
-    assert torch.equal(train.sort().values, torch.arange(2))
-    assert torch.equal(held, train)
 
 
 def test_lbfgs_reaches_least_squares_with_its_ridge_penalty():
@@ -168,3 +155,42 @@ def test_held_out_rows_stop_the_training_and_never_train(monkeypatch):
     # Where networks compete on a part of the rows, the winner goes on with all but the held-out.
     monkeypatch.setattr(networks, "SUBSAMPLE", 100)
     assert count_trained() == (320, 320)
+
+
+def draw(sizes, seed=0):
+    return draw_layers(sizes, torch.Generator().manual_seed(seed), torch.device("cpu"))
+
+
+def test_it_runs_as_torchs_linear_layers():
+    layers = draw([4, 5, 3, 1])
+    modules: list[nn.Module] = []
+    for weight, bias in layers:
+        linear = nn.Linear(*weight.shape, dtype=torch.float64)
+        linear.load_state_dict({"weight": weight.T, "bias": bias})
+        modules += [linear, nn.ReLU()]
+    x = torch.randn(20, 4, generator=torch.Generator().manual_seed(1)).double()
+    torch.testing.assert_close(run(layers, x), nn.Sequential(*modules[:-1])(x))
+
+
+def test_layers_are_drawn_within_their_bound_on_both_sides():
+    weight, bias = draw([100, 200])[0]
+    for tensor in (weight, bias):
+        assert float(tensor.abs().max()) <= 0.1
+        assert float(tensor.min()) < -0.09 and float(tensor.max()) > 0.09
+    assert abs(float(weight.mean())) < 0.002
+
+
+def test_what_is_packed_is_unpacked():
+    layers = draw([3, 2, 2, 1])
+    packed = pack("head", layers) | pack("other", draw([1, 1]))
+    again = unpack("head", packed)
+    assert len(again) == 3
+    for one, other in zip(parameters(layers), parameters(again), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_constant_column_has_scale_one():
+    x = torch.tensor([[1.0, 5.0], [3.0, 5.0]]).double()
+    centre, scale = compute_centre_scale(x)
+    assert centre.tolist() == [2.0, 5.0] and scale.tolist() == [1.0, 1.0]
+    assert compute_centre_scale(3 * x)[1].tolist() == [3.0, 1.0]

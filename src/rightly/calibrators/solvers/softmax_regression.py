@@ -135,8 +135,9 @@ def _solve_lbfgs(
         return answer
 
     def descend(start: Tensor) -> Minimum:
-        ends = {"tol": precision, "gradient_tol": 1e-10}
-        return lbfgs.minimise(loss, start, max_iterations=ITERATIONS, history=8, **ends)
+        return lbfgs.minimise(
+            loss, start, tol=precision, gradient_tol=1e-10, max_iterations=ITERATIONS, history=8
+        )
 
     found = descend(moved / unit)
     if used is not rows:  # float32 ended it
