@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rightly.atomic_write import write_atomically
 from rightly.evaluation.results import MethodRank, Result, mean_ranks
 from rightly.evaluation.results import unique as unique
+from rightly.files import write_atomically
 
 VERSION = "1"  # of the file, in the first column of every row
 

@@ -14,7 +14,7 @@ from tests.processes import run_python
 
 ROOT = Path(rightly.__file__).parent
 LAYERS = [
-    {"shapes", "tensor_shapes", "atomic_write", "registry", "optional"},
+    {"shapes", "tensor_shapes", "files", "registry", "optional"},
     {"checks", "resampling", "progress"},
     {"transforms", "predictions", "metrics", "losses"},
     {"decisions"},

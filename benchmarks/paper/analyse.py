@@ -19,7 +19,7 @@ from benchmarks.paper.analyses import ANALYSES, Analysis, Context, Table
 from benchmarks.paper.gathering import Places
 from benchmarks.paper.run import add_arguments, notify, read_places, read_selection
 from benchmarks.paper.setups import SETUPS
-from rightly.atomic_write import write_atomically
+from rightly.files import write_atomically
 from rightly.reporting.figures.style import make_grid, save, use_style
 
 

@@ -168,3 +168,28 @@ def _advise(value: object) -> str:
     if _is_number(value) and 1 < value < 100:  # type: ignore[operator]
         return f"for {value:g} % pass {value / 100:g}"  # type: ignore[operator]
     return "pass for instance 0.95"
+
+
+def is_count(value: object, least: int = 0) -> bool:
+    """Whether a value is a whole number from `least` on."""
+    return type(value) is int and value >= least
+
+
+def is_share(value: object) -> bool:
+    """Whether a value is a number from 0 to 1."""
+    return type(value) in (int, float) and 0 <= value <= 1  # type: ignore[operator]
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is text or null."""
+    return value is None or isinstance(value, str)
+
+
+def are_names(value: object) -> bool:
+    """Whether a value is a list of names."""
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def are_distinct_names(value: object) -> bool:
+    """Whether a value is a list of names, none of them twice."""
+    return are_names(value) and len(set(value)) == len(value)  # type: ignore[arg-type, call-overload]

@@ -18,8 +18,8 @@ from rightly.evaluation.decision_fitting import (
 )
 from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.evaluation.views import select_views_for_budget
+from rightly.files import replace_nan
 from rightly.predictions import Predictions, check_labels
-from rightly.predictions.bounded_json import replace_nan
 from rightly.predictions.rows import RowHashes, holdout_mask, warn_at_chance
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels

@@ -16,19 +16,12 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from rightly.atomic_write import write_atomically
 from rightly.calibrators.adaptation.context import Context
 from rightly.calibrators.adaptation.recalibration import Recalibration
 from rightly.calibrators.answers import NotFittedError
 from rightly.calibrators.stored_tensors import check_stored, probe
-from rightly.predictions.bounded_json import (
-    are_distinct_names,
-    are_names,
-    is_count,
-    is_share,
-    is_text,
-    parse_json,
-)
+from rightly.checks import are_distinct_names, are_names, is_count, is_share, is_text
+from rightly.files import parse_json, write_atomically
 from rightly.predictions.stored_decision import check_decision
 from rightly.predictions.validation import check_class_names
 

@@ -25,11 +25,11 @@ def run(
     Confidence moves to the level that these show; the predicted class and the ranking within them
     stay. Not for images the classifier was never meant for: see the documentation.
     """
-    from rightly.atomic_write import check_target
     from rightly.calibrators import load_calibrator
     from rightly.calibrators.adaptation.context import NoContextError
     from rightly.calibrators.serialization import check_name
     from rightly.evaluation.leakage import CalibrationData, check_same_classifier
+    from rightly.files import check_target
     from rightly.predictions import load
 
     check_target(out, [calibrator, unlabelled])

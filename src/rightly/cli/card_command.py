@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from rightly.atomic_write import write_atomically
 from rightly.cli.console import print_line
 from rightly.cli.inputs import AllowOverlap, AnyClassifier, OnIfAny, read_paths
+from rightly.files import write_atomically
 
 EXAMPLE = "rightly card model.onnx --calibrator cal.safetensors --on test.npz"
 

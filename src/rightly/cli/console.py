@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from rightly.atomic_write import write_atomically
+from rightly.files import write_atomically
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
@@ -127,7 +127,7 @@ def print_skipped(skipped: Mapping[str, Sequence[str]]) -> None:
 
 def write_json(path: Path, kind: str, content: Mapping[str, Any]) -> None:
     """Writes a versioned JSON file, whole or not at all; what is not a number is null."""
-    from rightly.predictions.bounded_json import encode_json
+    from rightly.files import encode_json
 
     text = encode_json({"format": kind, "version": 1, **content}, indent=1) + "\n"
     write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))

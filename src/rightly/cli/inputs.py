@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rightly.atomic_write import check_target
+from rightly.files import check_target
 
 if TYPE_CHECKING:
     from rightly.classifiers import Preprocessing

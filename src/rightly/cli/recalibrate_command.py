@@ -24,10 +24,10 @@ def run(
     The fewer there are, the less changes. The predicted class and the ranking stay; a threshold
     and prediction sets were made for the old data, and are dropped.
     """
-    from rightly.atomic_write import check_target
     from rightly.calibrators import load_calibrator
     from rightly.calibrators.serialization import check_name
     from rightly.evaluation.leakage import CalibrationData, check_same_classifier
+    from rightly.files import check_target
 
     check_name(out)
     check_target(out, [calibrator, new])

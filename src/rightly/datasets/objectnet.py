@@ -5,7 +5,7 @@ from typing import Any
 
 from rightly.datasets.class_folders import label_by_folder, list_folders, list_images
 from rightly.datasets.image_dataset import ImageDataset, abbreviate
-from rightly.predictions.bounded_json import parse_json
+from rightly.files import parse_json
 
 # Every image has a red frame, so that training on the test set would show; the publishers ask
 # to cut two pixels off before use.

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from rightly.predictions.bounded_json import is_count, parse_json
+from rightly.checks import is_count
+from rightly.files import parse_json
 from rightly.shapes import AnyArray
 
 FORMAT, VERSION = "rightly-window", 1

@@ -6,10 +6,16 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from rightly.checks import check_confidence, check_fraction, check_groups, check_share
+from rightly.checks import (
+    check_confidence,
+    check_fraction,
+    check_groups,
+    check_share,
+    is_count,
+    is_share,
+)
 from rightly.decisions.costs import RESAMPLES, Amount, find_least_cost
 from rightly.decisions.guarantee import exact_interval, find_threshold
-from rightly.predictions.bounded_json import is_count, is_share
 from rightly.shapes import AnyArray
 
 HOLDS_FOR = "holds for data like the calibration data"

@@ -9,7 +9,6 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from rightly.atomic_write import check_target, write_atomically
 from rightly.calibrators import AnyCalibrator, as_fitted, load_calibrator
 from rightly.classifiers import Preprocessing
 from rightly.deployment.calibrated_classifier import AnyClassifier, CalibratedClassifier
@@ -26,7 +25,7 @@ from rightly.deployment.parity import (
 from rightly.deployment.provenance import expected_preprocessing
 from rightly.deployment.runtime import SUFFIXES, OnnxModel
 from rightly.deployment.torch_runtime import TorchProgram
-from rightly.predictions.bounded_json import encode_json
+from rightly.files import check_target, encode_json, write_atomically
 
 MAX_ONNX_BYTES = 2**31 - 1  # that one ONNX file can hold
 

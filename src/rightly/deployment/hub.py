@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rightly.atomic_write import write_atomically
 from rightly.calibrators import FittedCalibrator
 from rightly.deployment.card_markdown import render_card
 from rightly.deployment.metadata import CALIBRATOR_FILE, CONFIG_FILE, read_config
 from rightly.deployment.provenance import check_described
+from rightly.files import encode_json, write_atomically
 from rightly.optional import require
-from rightly.predictions.bounded_json import encode_json
 
 CARD_FILE = "README.md"
 

@@ -7,15 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rightly.checks import are_distinct_names, are_names, is_count, is_share, is_text
 from rightly.classifiers.preprocessing import Preprocessing
-from rightly.predictions.bounded_json import (
-    are_distinct_names,
-    are_names,
-    is_count,
-    is_share,
-    is_text,
-    parse_json,
-)
+from rightly.files import parse_json
 from rightly.predictions.stored_decision import check_decision
 
 FORMAT = "rightly-deployed"

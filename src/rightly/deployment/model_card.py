@@ -16,8 +16,8 @@ from rightly.evaluation.decision_outcomes import apply_decision
 from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.evaluation.set_quality import measure_sets
+from rightly.files import replace_nan
 from rightly.predictions import Predictions, check_labels
-from rightly.predictions.bounded_json import replace_nan
 from rightly.reporting.set_notes import describe_quality
 from rightly.shapes import AnyArray
 

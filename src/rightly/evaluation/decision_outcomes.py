@@ -8,8 +8,8 @@ from rightly.decisions.costs import measure_cost
 from rightly.decisions.stored import HOLDS_FOR, Decision, format_share
 from rightly.decisions.thresholds import OperatingPoint, operating_point
 from rightly.evaluation.adapted_sets import MeasuredCalibrator
+from rightly.files import replace_nan
 from rightly.predictions import Predictions
-from rightly.predictions.bounded_json import replace_nan
 from rightly.tensor_shapes import Labels
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from rightly.files import parse_json
 from rightly.optional import require
-from rightly.predictions.bounded_json import parse_json
 
 NAMES = {
     "classes": ("class", "predicted_class"),

@@ -1,6 +1,6 @@
 """Raw outputs of one classifier on n samples, and the files they are kept in.
 
-The modules load when a name is first used: `bounded_json` is read where there is no torch.
+The modules load when a name is first used: readers of files run where there is no torch.
 """
 
 from typing import TYPE_CHECKING

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rightly.atomic_write import write_atomically
+from rightly.files import write_atomically
 from rightly.predictions.labels import check_labels
 from rightly.predictions.predictions import Predictions
 from rightly.shapes import AnyArray

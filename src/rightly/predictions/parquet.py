@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from rightly.checks import are_names, is_count, is_text
+from rightly.files import parse_json
 from rightly.optional import require
-from rightly.predictions.bounded_json import are_names, is_count, is_text, parse_json
 from rightly.predictions.labels import check_labels
 from rightly.predictions.predictions import Predictions, Source
 from rightly.predictions.rows import warn_of_counts

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from rightly.atomic_write import write_atomically
+from rightly.files import parse_json, write_atomically
 from rightly.optional import require
-from rightly.predictions.bounded_json import parse_json
 from rightly.predictions.folder_lock import LOCK, lock_folder, remove_leftovers
 from rightly.predictions.masking import MASKED
 from rightly.predictions.parquet import (

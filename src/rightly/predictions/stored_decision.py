@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rightly.predictions.bounded_json import is_count, is_share
+from rightly.checks import is_count, is_share
 
 KINDS = ("guaranteed", "approximate", "least_cost", "chosen")
 

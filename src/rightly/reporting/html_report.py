@@ -7,7 +7,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from rightly.atomic_write import check_target, write_atomically
 from rightly.calibrators import CALIBRATORS, FittedCalibrator
 from rightly.decisions.stored import Decision
 from rightly.evaluation.data_sets import (
@@ -23,6 +22,7 @@ from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import Progress, compare_methods, resolve_metrics
 from rightly.evaluation.method_selection import resolve_methods
 from rightly.evaluation.results import Bootstrap, Result, unique
+from rightly.files import check_target, write_atomically
 from rightly.reporting.comparison import Comparison
 from rightly.reporting.evaluation_table import Evaluation, evaluate_sets, open_calibrator
 from rightly.reporting.html import summary

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rightly.predictions.digests import digest_file as digest_file
+from rightly.files import digest_file as digest_file
 
 
 def read_versions() -> dict[str, str]:

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
-from rightly.atomic_write import escape_formula, write_atomically
 from rightly.evaluation.results import Bootstrap
+from rightly.files import encode_json, escape_formula, parse_json, write_atomically
 from rightly.optional import require
-from rightly.predictions.bounded_json import encode_json, parse_json
 from rightly.reporting import markup
 from rightly.reporting.layout import Layout
 

@@ -10,7 +10,7 @@ from rightly.decisions.promises import (
 )
 from rightly.deployment.outputs import Outputs, list_set
 from rightly.deployment.runtime import ExportedModel
-from rightly.predictions.bounded_json import encode_json
+from rightly.files import encode_json
 from rightly.serving.schemas import TOP, Choice, ModelSummary, Prediction, ViewOpinion
 
 

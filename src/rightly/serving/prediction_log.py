@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rightly.deployment.outputs import Outputs, describe_row
-from rightly.predictions.bounded_json import encode_json
+from rightly.files import encode_json
 
 log = logging.getLogger(__name__)
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from rightly.atomic_write import check_target, write_atomically
+from rightly.checks import is_count
 from rightly.decisions.context_window import Block, ContextWindow, shrink_context
 from rightly.deployment.outputs import Outputs
 from rightly.deployment.runtime import ExportedModel
-from rightly.predictions.bounded_json import encode_json, is_count
+from rightly.files import check_target, encode_json, write_atomically
 from rightly.predictions.expected_range import find_miss, find_range
 
 SAVE_EVERY_S = 1.0  # a worker that is killed loses what it saw since

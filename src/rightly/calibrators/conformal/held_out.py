@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from rightly.calibrators.conformal.quantiles import check_coverage
 from rightly.calibrators.conformal.scores import RankPenalty, check_score
 from rightly.calibrators.stored_tensors import Stored
-from rightly.predictions.bounded_json import is_count, is_share
+from rightly.checks import is_count, is_share
 
 HEADER = ("coverage", "score", "class_conditional", "mean_size", "penalty")
 

@@ -18,10 +18,9 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from rightly.atomic_write import write_atomically
 from rightly.evaluation.results import Result
+from rightly.files import encode_json, parse_json, write_atomically
 from rightly.metrics import Outcomes
-from rightly.predictions.bounded_json import encode_json, parse_json
 
 VERSION = 1
 KEY = "rightly.fit"

@@ -24,9 +24,9 @@ from rightly.evaluation.method_selection import resolve_methods
 from rightly.evaluation.over_classifiers.fits import Fit, FitKey, FitStore
 from rightly.evaluation.over_classifiers.folders import ClassifierFolder
 from rightly.evaluation.results import RESAMPLES, Result
+from rightly.files import digest_file
 from rightly.metrics import Outcomes
 from rightly.metrics.bootstrap import noise_floor
-from rightly.predictions.digests import digest_file
 from rightly.predictions.reading import current_reading
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from rightly.atomic_write import write_atomically
+from rightly.files import write_atomically
 from rightly.optional import require
 
 matplotlib = require("matplotlib", "plots")

@@ -5,7 +5,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rightly.atomic_write import write_atomically
+from rightly.files import write_atomically
 from rightly.reporting import markup
 from rightly.reporting.over_classifiers.pictures import choose_methods
 from rightly.reporting.result_table import ResultTable, encode_csv

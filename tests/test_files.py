@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import rightly
-from rightly.atomic_write import check_target, write_atomically
 from rightly.cli import main
+from rightly.files import check_target, write_atomically
 from tests.conftest import make
 from tests.processes import run_python
 

@@ -1,8 +1,12 @@
-"""Writing files so that nobody ever sees half of one, and nothing is replaced by mistake."""
+"""Files: written whole or not at all, JSON that anybody may have written, digests."""
 
 import csv
+import hashlib
+import json
+import math
 import os
 import platform
+import re
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +22,10 @@ KINDS = (
     (stat.S_ISBLK, "a device"),
 )
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+MAX_NESTING = 32  # Python's parser fails at a depth that depends on the stack it happens to have
+
+# Strings are skipped whole, so that brackets in them do not count.
+TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
 
 def check_target(path: str | os.PathLike[str], inputs: Iterable[Any] = ()) -> None:
@@ -91,3 +99,64 @@ def write_csv(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
         writer.writerow(columns)
         cells = ([escape_formula(value) for value in column] for column in columns.values())
         writer.writerows(zip(*cells, strict=True))
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value of JSON text; a ValueError says what is wrong with it."""
+    if isinstance(text, bytes):
+        text = text.decode("utf-8")
+    depth = 0
+    for token in TOKENS.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
+        if depth > MAX_NESTING:
+            raise ValueError(f"JSON must be nested at most {MAX_NESTING} deep, but it is deeper")
+    return json.loads(
+        text,
+        parse_constant=_refuse_constant,
+        parse_float=_parse_number,
+        object_pairs_hook=_build_object,
+    )
+
+
+def encode_json(value: Any, indent: int | None = None) -> str:
+    """The value as JSON text that `parse_json` reads; what is not finite is null."""
+    return json.dumps(replace_nan(value), indent=indent, allow_nan=False)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"JSON must hold numbers, got {name}")
+
+
+def _parse_number(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"JSON must hold numbers that fit into 64 bits, got {text[:60]}")
+    return number
+
+
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("JSON must name each key once, but some are named twice")
+    return values
+
+
+def replace_nan(value: Any) -> Any:
+    """Plain values with None for each number that is not finite, which JSON does not have."""
+    if isinstance(value, Mapping):
+        return {key: replace_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [replace_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def digest_file(path: Path) -> str:
+    """SHA-256 of a file, or of all files of a folder with their names."""
+    digest = hashlib.sha256()
+    for file in [path] if path.is_file() else sorted(path.iterdir()):
+        if path.is_dir():
+            digest.update(file.name.encode())
+        with file.open("rb") as opened:
+            while block := opened.read(2**20):
+                digest.update(block)
+    return digest.hexdigest()
