@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from rightly.checks import check_bins, check_confidence, check_probabilities
+from rightly.checks import check_confidence, check_count, check_probabilities
 
 PROBABILITIES = np.array([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
 
@@ -61,7 +61,7 @@ def test_bad_probabilities_are_refused_by_name(probabilities, labels, error, mes
 )
 def test_bins_that_are_no_positive_whole_number_are_refused(bins, error):
     with pytest.raises(error, match="bins must be"):
-        check_bins(bins)
+        check_count("bins", bins)
 
 
 def test_rounding_noise_above_one_is_clipped_and_more_is_refused():

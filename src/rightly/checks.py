@@ -1,10 +1,18 @@
 """Checks of arguments: each returns the checked value or names what was expected and what came."""
 
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rightly.registry import did_you_mean
 from rightly.shapes import AnyArray, Confidence, Correct, Probabilities, TrueClasses
+
+MAX_FLOAT = sys.float_info.max
 
 
 def check_confidence(confidence: AnyArray, correct: AnyArray) -> tuple[Confidence, Correct]:
@@ -138,36 +146,174 @@ def _check_real(name: str, array: np.ndarray) -> np.ndarray:
     return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
 
 
-def check_bins(bins: object) -> int:
-    """A positive whole number of bins."""
-    if isinstance(bins, bool) or not isinstance(bins, int | np.integer):
-        raise TypeError(f"bins must be a whole number, got {bins!r}: pass for instance 25")
-    if bins < 1:
-        raise ValueError(f"bins must be at least 1, got {bins}: pass for instance 25")
-    return int(bins)
+def check_count(
+    name: str, value: Any, low: int = 1, high: int | None = None, remedy: str = ""
+) -> int:
+    """The value as an integer; refuse what is no whole number in this range."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number, got {value!r}{_add(remedy)}")
+    _check_bounds(name, value, low, high, remedy)
+    return int(value)
+
+
+def check_number(
+    name: str, value: Any, low: float | int, high: float | int | None = None, remedy: str = ""
+) -> None:
+    """Refuse what is no finite number in this range."""
+    if not is_number(value):
+        raise ValueError(f"{name} must be a finite number, got {value!r}{_add(remedy)}")
+    _check_bounds(name, value, low, high, remedy)
+
+
+def _check_bounds(name: str, value: Any, low: Any, high: Any, remedy: str) -> None:
+    if value < low or (high is not None and value > high):
+        bounds = f"be at least {low:g}" if high is None else f"lie between {low:g} and {high:g}"
+        raise ValueError(f"{name} must {bounds}, got {value!r}{_add(remedy)}")
+
+
+def check_positive(name: str, value: object, remedy: str = "") -> None:
+    """Refuse what is no finite number above 0."""
+    if not (is_number(value) and value > 0):  # type: ignore[operator]
+        raise ValueError(f"{name} must be a positive number, got {value!r}{_add(remedy)}")
+
+
+def check_choice(name: str, value: object, choices: Iterable[object], remedy: str = "") -> None:
+    """Refuse what is none of the choices, and name those that are spelled alike."""
+    known = list(choices)
+    if value not in known:
+        close = did_you_mean(value, map(str, known)) if isinstance(value, str) else ""
+        listed = ", ".join(map(str, known))
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}{close or _add(remedy)}")
+
+
+def check_names(name: str, given: Iterable[str], choices: Iterable[str], remedy: str) -> None:
+    """Refuse names of which some are none of the choices."""
+    known = list(choices)
+    if unknown := [item for item in given if item not in known]:
+        raise ValueError(
+            f"{name} must be of {abbreviate(known)}, got {abbreviate(unknown)}: {remedy}"
+        )
+
+
+def check_type(name: str, value: object, kinds: Any, expected: str, remedy: str = "") -> None:
+    """Refuse a value of none of these types."""
+    if not isinstance(value, kinds):
+        found = type(value).__name__
+        raise TypeError(f"{name} must be {expected}, got {found}{_add(remedy)}")
+
+
+def check_shape(name: str, array: Any, shape: tuple[Any, ...], remedy: str = "") -> None:
+    """Refuse an array of another shape; sizes that are text, such as "n", may be any."""
+    found = tuple(array.shape)
+    sizes = zip(found, shape, strict=True) if len(found) == len(shape) else [(0, 1)]
+    if any(size != wanted and not isinstance(wanted, str) for size, wanted in sizes):
+        listed = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
+        raise ValueError(f"{name} must have shape ({listed}), got {found}{_add(remedy)}")
+
+
+def check_length(name: str, count: int, expected: int, of: str, remedy: str = "") -> None:
+    """Refuse another number of entries than there must be."""
+    if count != expected:
+        raise ValueError(f"{name} must have {expected} {of}, got {count}{_add(remedy)}")
+
+
+def check_classes(name: str, low: int, high: int, count: int, remedy: str) -> None:
+    """Refuse the range of class numbers that are not 0 to count - 1."""
+    if low < 0 or high >= count:
+        raise ValueError(
+            f"{name} must lie in 0..{count - 1} for {count} classes, got {low}..{high}: {remedy}"
+        )
+
+
+def check_file(path: Path, what: str) -> Path:
+    """The path; refuse one at which there is no file."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no {what} {path}")
+    return path
+
+
+@contextmanager
+def refuse(*kinds: type[Exception], what: object, remedy: str = "") -> Iterator[None]:
+    """Raise errors of these kinds as a ValueError that begins with what is wrong."""
+    try:
+        yield
+    except kinds as error:
+        raise ValueError(f"{what}: {error}{_add(remedy, '; ')}") from error
+
+
+def abbreviate(items: Sequence[object]) -> str:
+    """The first three of many, for messages."""
+    shown = ", ".join(str(item) for item in items[:3])
+    return shown if len(items) <= 3 else f"{shown} and {len(items) - 3} more"
+
+
+def _add(remedy: str, mark: str = ": ") -> str:
+    return f"{mark}{remedy}" if remedy else ""
 
 
 def check_share(name: str, value: object) -> None:
     """Refuse a value that is not a number in [0, 1]."""
-    if not (_is_number(value) and 0 <= value <= 1):  # type: ignore[operator]
+    if not (is_number(value) and 0 <= value <= 1):  # type: ignore[operator]
         raise ValueError(f"{name} must be a fraction in [0, 1], got {value!r}: {_advise(value)}")
 
 
 def check_fraction(name: str, value: object) -> None:
     """Refuse a value that is not a number in (0, 1)."""
-    if not (_is_number(value) and 0 < value < 1):  # type: ignore[operator]
+    if not (is_number(value) and 0 < value < 1):  # type: ignore[operator]
         raise ValueError(f"{name} must be a fraction in (0, 1), got {value!r}: {_advise(value)}")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, float | int) and not isinstance(value, bool)
 
 
 def _advise(value: object) -> str:
     """What to pass instead: the fraction of a percentage, for a number that may be one."""
-    if _is_number(value) and 1 < value < 100:  # type: ignore[operator]
+    if is_number(value) and 1 < value < 100:  # type: ignore[operator]
         return f"for {value:g} % pass {value / 100:g}"  # type: ignore[operator]
     return "pass for instance 0.95"
+
+
+# What entries of tables in files must be: in words, and a function that tells.
+Schema = Mapping[str, tuple[str, Callable[[Any], bool]]]
+
+
+def check_table(
+    values: Any,
+    schema: Schema,
+    what: str = "",
+    *,
+    required: Collection[str] = (),
+    only: bool = False,
+) -> Mapping[str, Any]:
+    """Refuse what is no table, or has entries that are not as the schema says.
+
+    Entries that are not `required` may be missing; with `only`, there may be no others.
+    """
+    name = what or "it"
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{name} must be a table, got {str(values)[:60]}")
+    if only and (unknown := sorted(map(str, values.keys() - schema.keys()))):
+        raise ValueError(f"{name} must have entries of {', '.join(schema)}, got {unknown[0][:60]}")
+    for key, (expected, is_right) in schema.items():
+        value = values.get(key)
+        if (key in values or key in required) and not is_right(value):
+            place = f"{what}.{key}" if what else key
+            raise ValueError(f"{place} must be {expected}, got {str(value)[:60]}")
+    return values
+
+
+def check_version(found: object, version: object, what: object, remedy: str) -> None:
+    """Refuse what another version wrote."""
+    if found != version:
+        is_later = is_number(found) and is_number(version) and found > version  # type: ignore[operator]
+        first = "update rightly" if is_later else "use the rightly that wrote it"
+        raise ValueError(
+            f"{what} has format version {found}, but this rightly reads {version}: {first}, "
+            f"or {remedy}"
+        )
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a finite number, and not true or false."""
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    return is_real and -MAX_FLOAT <= value <= MAX_FLOAT  # type: ignore[operator]
 
 
 def is_count(value: object, least: int = 0) -> bool:
@@ -180,16 +326,50 @@ def is_share(value: object) -> bool:
     return type(value) in (int, float) and 0 <= value <= 1  # type: ignore[operator]
 
 
+def is_flag(value: object) -> bool:
+    """Whether a value is true or false."""
+    return isinstance(value, bool)
+
+
 def is_text(value: object) -> bool:
-    """Whether a value is text or null."""
-    return value is None or isinstance(value, str)
+    """Whether a value is text."""
+    return isinstance(value, str)
+
+
+def is_table(value: object) -> bool:
+    """Whether a value is a table."""
+    return isinstance(value, Mapping)
 
 
 def are_names(value: object) -> bool:
     """Whether a value is a list of names."""
-    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+    return isinstance(value, list) and all(map(is_text, value))
 
 
 def are_distinct_names(value: object) -> bool:
     """Whether a value is a list of names, none of them twice."""
     return are_names(value) and len(set(value)) == len(value)  # type: ignore[arg-type, call-overload]
+
+
+def are_numbers(value: object, count: int | None = None) -> bool:
+    """Whether a value is a list of numbers, so many of them."""
+    return isinstance(value, list) and count in (None, len(value)) and all(map(is_number, value))
+
+
+def is_interval(value: Any) -> bool:
+    """Whether a value is two numbers from 0 to 1 in order."""
+    is_pair = isinstance(value, list | tuple) and len(value) == 2
+    return is_pair and all(map(is_share, value)) and value[0] <= value[1]
+
+
+def or_null(is_right: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """The same test, which null passes too."""
+    return lambda value: value is None or is_right(value)
+
+
+def table_of(**entries: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Whether a value is a table whose entries of these names pass their tests."""
+    return lambda value: (
+        isinstance(value, Mapping)
+        and all(is_right(value.get(name)) for name, is_right in entries.items())
+    )

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightly.calibrators import Calibrator, Cascade, ConformalSets, FittedCalibrator, calibrator
-from rightly.calibrators.conformal.quantiles import check_coverage
 from rightly.calibrators.conformal.scores import check_score
 from rightly.checks import check_fraction, check_share
 from rightly.decisions.costs import check_costs
@@ -157,7 +156,7 @@ def _check_sets(
                 "instance 0.9"
             )
         return
-    check_coverage(coverage)
+    check_fraction("coverage", coverage)
     if crossfit:
         raise ValueError(
             "crossfit holds no images out, and coverage needs some: leave one of them away"

@@ -116,7 +116,7 @@ def forge_tensors(path, drop=(), **changes):
         ({"sample_count": -1}, "sample_count must be"),
         ({"sample_count": None}, "sample_count must be"),
         ({"feature_count": 0.5}, "feature_count must be"),
-        ({"class_names": ["cat", "dog"]}, "class_names must have 10 names, one a class, got 2"),
+        ({"class_names": ["cat", "dog"]}, "class_names must have 10 names, one per class, got 2"),
         ({"class_names": "abcdefghij"}, "class_names must be a list of names or null"),
         ({"class_names": [1] * 10}, "class_names must be a list of names or null"),
         ({"view_names": ["a", "a", "b"]}, "view_names must be a list of different names"),

@@ -22,7 +22,7 @@ def test_metadata_are_read_from_json_and_from_a_folder(tmp_path):
         ('{"format": "other"}', "no Rightly metadata"),
         ("{", "damaged metadata"),
         (json.dumps(METADATA | {"version": VERSION - 1}), "format version 1, but this rightly"),
-        (json.dumps(METADATA | {"version": 99}), "use the rightly that wrote it, or write it with"),
+        (json.dumps(METADATA | {"version": 99}), "update rightly, or write it with"),
         (json.dumps(METADATA | {"preprocessing": None}), "damaged metadata"),
         (json.dumps(METADATA | {"preprocessing": {"rotate": 3}}), "damaged metadata"),
         (json.dumps(METADATA | {"threshold": {}}), "damaged metadata"),

@@ -147,7 +147,7 @@ def test_a_file_without_a_required_output_is_refused(tmp_path, name):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"class_names": ["red"]}, "class_names must have 3 names, one a class, got 1"),
+        ({"class_names": ["red"]}, "class_names must have 3 names, one per class, got 1"),
         ({"class_names": ["a", "b", 3]}, "class_names must be a list of names"),
         ({"class_names": None, "class_count": 4}, r"probabilities .*\(n, 3\), .* say .*\(n, 4\)"),
         ({"class_count": True}, "class_count must be a number of classes"),
@@ -168,7 +168,7 @@ def test_a_file_without_a_required_output_is_refused(tmp_path, name):
         ({"threshold": {"value": 1.5}}, "threshold must be a table whose value"),
         ({"threshold": {"value": "0.6"}}, "threshold must be a table whose value"),
         ({"threshold": {"value": 0.6, "accuracy": "high"}}, "threshold.accuracy must be a number"),
-        ({"passes": 1.5}, "passes must be at most 1"),
+        ({"passes": 1.5}, "passes must lie between 1 and 1"),
         ({"passes": True}, "passes must be a number from 1 on"),
         ({"method": None}, "method must be text"),
         ({"classifier": {"name": ["x"]}}, "classifier must be a table of text"),

@@ -136,7 +136,7 @@ def test_parquet_of_others_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("version", "remedy"),
-    [(1, "collect again into another folder"), (3, "update rightly, or collect again")],
+    [(1, "rightly that wrote it, or collect again"), (3, "update rightly, or collect again")],
 )
 def test_shards_of_another_format_are_refused_with_the_remedy(tmp_path, version, remedy):
     settings = {**asked(shards=1), "version": version}
@@ -244,7 +244,7 @@ def test_settings_that_are_no_json_are_damage(store):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ([1], "its settings are list, not a table"),
+        ([1], "settings must be a table, got"),
         ({"shards": "1"}, "shards must be a number, got 1"),
         ({"shards": 10**12}, "shards must be a number"),
         ({"shards": True}, "shards must be a number"),

@@ -20,7 +20,18 @@ from rightly.calibrators.adaptation.context import Context
 from rightly.calibrators.adaptation.recalibration import Recalibration
 from rightly.calibrators.answers import NotFittedError
 from rightly.calibrators.stored_tensors import check_stored, probe
-from rightly.checks import are_distinct_names, are_names, is_count, is_share, is_text
+from rightly.checks import (
+    Schema,
+    are_distinct_names,
+    are_names,
+    check_table,
+    check_version,
+    is_count,
+    is_share,
+    is_table,
+    is_text,
+    or_null,
+)
 from rightly.files import parse_json, write_atomically
 from rightly.predictions.stored_decision import check_decision
 from rightly.predictions.validation import check_class_names
@@ -150,12 +161,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise ValueError(f"{path} is not a whole safetensors file: {error}") from error
     if encoded.get("format") != FORMAT:
         raise ValueError(f"{path} is a safetensors file, but not a calibrator of rightly")
-    version = encoded.get("version")
-    if version != str(VERSION):
-        raise ValueError(
-            f"{path} has format version {version}, but this rightly reads {VERSION}: "
-            "use the rightly that wrote it, or fit again"
-        )
+    check_version(encoded.get("version"), str(VERSION), path, "fit again")
     checksum = encoded.pop("sha256", None)
     if checksum != _compute_checksum(encoded, tensors):
         raise ValueError(
@@ -188,29 +194,26 @@ def _compute_checksum(encoded: Mapping[str, str], tensors: Mapping[str, Tensor])
     return digest.hexdigest()
 
 
+HEADER: Schema = {
+    "class_count": ("a number of classes from 2 on", lambda value: is_count(value, 2)),
+    "sample_count": ("a number of samples", is_count),
+    "feature_count": ("a number or null", or_null(lambda value: is_count(value, 1))),
+    "view_names": ("a list of different names", are_distinct_names),
+    "class_names": ("a list of names or null", or_null(are_names)),
+    "threshold": ("a number from 0 to 1, or null", or_null(is_share)),
+    "record": ("a table", is_table),
+    "no_context": ("text or null", or_null(is_text)),
+}
+
+
 def _check_header(calibrator: "Calibrator", header: Mapping[str, Any]) -> None:
     """Refuses values of another type or range than `save` writes."""
-
-    def require(name: str, expected: str, is_right: bool) -> None:
-        if not is_right:
-            raise ValueError(f"{name} must be {expected}, got {str(header[name])[:60]}")
-
-    classes, features = header["class_count"], header["feature_count"]
-    names, views, threshold = header["class_names"], header["view_names"], header["threshold"]
-    require("class_count", "a number of classes from 2 on", is_count(classes, 2))
-    require("sample_count", "a number of samples", is_count(header["sample_count"], 0))
-    require("feature_count", "a number or null", features is None or is_count(features, 1))
-    require("view_names", "a list of different names", are_distinct_names(views))
-    require("class_names", "a list of names or null", names is None or are_names(names))
-    check_class_names(names, classes)
-    require("threshold", "a number from 0 to 1, or null", threshold is None or is_share(threshold))
+    check_table({name: header[name] for name in HEADER}, HEADER)
+    check_class_names(header["class_names"], header["class_count"])
     record = header["record"]
-    require("record", "a table", isinstance(record, dict))
-    if not isinstance(record.get("classifier"), dict | None):
-        raise ValueError(f"record.classifier must be a table or null, got {record['classifier']!r}")
+    check_table(record, {"classifier": ("a table or null", or_null(is_table))}, "record")
     if record.get("threshold") is not None:
         check_decision(record["threshold"], "record.threshold")
-    require("no_context", "text or null", is_text(header["no_context"]))
-    for need, value in (("view_logits", views), ("features", features)):
-        if need in calibrator.needs and not value:
+    for need, stored in (("view_logits", "view_names"), ("features", "feature_count")):
+        if need in calibrator.needs and not header[stored]:
             raise ValueError(f"{calibrator.title} needs {need}, but was fitted on none")

@@ -3,15 +3,15 @@
 torch is imported inside functions: servers resize and crop in environments without it.
 """
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import UInt8
 
+from rightly.checks import Schema, check_choice, check_table, is_number, is_text, or_null
 from rightly.optional import require
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ ORIENTATION_TAG = 0x0112
 # What turns an image upright, by the value of that tag: numbers of Pillow's Transpose.
 TURNS = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}
 Colour = tuple[float, float, float]
-MAX_FLOAT = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -46,14 +45,8 @@ class Preprocessing:
     orientation: str = "exif"
 
     def __post_init__(self) -> None:
-        if self.interpolation not in INTERPOLATIONS:
-            raise ValueError(
-                f"interpolation must be one of {list(INTERPOLATIONS)}, got {self.interpolation!r}"
-            )
-        if self.orientation not in ORIENTATIONS:
-            raise ValueError(
-                f"orientation must be one of {list(ORIENTATIONS)}, got {self.orientation!r}"
-            )
+        check_choice("interpolation", self.interpolation, INTERPOLATIONS)
+        check_choice("orientation", self.orientation, ORIENTATIONS)
         if len(self.mean) != 3 or len(self.std) != 3 or not all(s > 0 for s in self.std):
             raise ValueError(
                 "mean and std must be three numbers, for red, green and blue in [0, 1], and std "
@@ -124,16 +117,7 @@ class Preprocessing:
 
         Without `orientation` it is of an older version, which showed images as they are stored.
         """
-        unknown = sorted(set(values) - set(cls.__dataclass_fields__))
-        if unknown:
-            raise ValueError(
-                f"preprocessing must have no other keys than {list(cls.__dataclass_fields__)}, "
-                f"got {unknown}"
-            )
-        for name, value in values.items():
-            expected, is_right = PLAIN[name]
-            if not is_right(value):
-                raise ValueError(f"{name} must be {expected}, got {str(value)[:60]}")
+        check_table(values, PLAIN, "preprocessing", only=True)
         fields: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in values.items()
@@ -213,34 +197,29 @@ def _measure_disagreement(
     return float(((ours - theirs).abs().mean((1, 2)) * ours.new_tensor(preprocessing.std)).max())
 
 
-def _is_number(value: object) -> bool:
-    is_real = isinstance(value, Real) and not isinstance(value, bool)
-    return is_real and -MAX_FLOAT <= value <= MAX_FLOAT  # type: ignore[operator]
+def _is_side(value: Any) -> bool:
+    return isinstance(value, Integral) and is_number(value) and int(value) > 0
 
 
-def _is_side(value: object) -> bool:
-    return isinstance(value, Integral) and _is_number(value) and value > 0  # type: ignore[operator]
-
-
-def _are_sides(value: object) -> bool:
+def _are_sides(value: Any) -> bool:
     return isinstance(value, list | tuple) and len(value) == 2 and all(map(_is_side, value))
 
 
-def _is_colour(value: object) -> bool:
-    return isinstance(value, list | tuple) and len(value) == 3 and all(map(_is_number, value))
+def _is_colour(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 3 and all(map(is_number, value))
 
 
 # What values from a file must be.
-PLAIN: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "size": ("two sides in pixels, or null", lambda value: value is None or _are_sides(value)),
+PLAIN: Schema = {
+    "size": ("two sides in pixels, or null", or_null(_are_sides)),
     "resize": (
         "a side in pixels, two of them, or null",
-        lambda value: value is None or _is_side(value) or _are_sides(value),
+        or_null(lambda value: _is_side(value) or _are_sides(value)),
     ),
-    "interpolation": ("a name", lambda value: isinstance(value, str)),
+    "interpolation": ("a name", is_text),
     "mean": ("three numbers", _is_colour),
     "std": ("three numbers", _is_colour),
-    "orientation": (f"one of {list(ORIENTATIONS)}", lambda value: value in ORIENTATIONS),
+    "orientation": (f"one of {list(ORIENTATIONS)}", ORIENTATIONS.__contains__),
 }
 
 

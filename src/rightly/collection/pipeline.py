@@ -17,12 +17,12 @@ from typing import Any
 
 import torch
 
+from rightly.checks import abbreviate
 from rightly.classifiers import Classifier, Preprocessing, open_model
 from rightly.collection.decoding import CollectionLog
 from rightly.collection.forward import combine_blocks, compute_batches, compute_blocks
 from rightly.collection.plan import DEFAULT_VIEWS, Plan, describe_model
 from rightly.datasets import ImageDataset, open_images
-from rightly.datasets.image_dataset import abbreviate
 from rightly.predictions import Predictions, Source, load
 from rightly.predictions.parquet import describe_classifier
 from rightly.predictions.rows import warn_at_chance

@@ -12,10 +12,11 @@ import numpy as np
 from jaxtyping import UInt8
 from numpy.typing import NDArray
 
+from rightly.checks import abbreviate
 from rightly.datasets.cifar_pickle import read_batch
 from rightly.datasets.class_folders import label_by_folder, list_folders
 from rightly.datasets.decoding import load_pillow
-from rightly.datasets.image_dataset import ImageDataset, abbreviate
+from rightly.datasets.image_dataset import ImageDataset
 
 if TYPE_CHECKING:
     import PIL.Image

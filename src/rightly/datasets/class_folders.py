@@ -4,8 +4,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from rightly.checks import abbreviate
 from rightly.datasets.decoding import ImageFiles
-from rightly.datasets.image_dataset import ImageDataset, abbreviate
+from rightly.datasets.image_dataset import ImageDataset
 
 SUFFIXES = frozenset(
     {".jpg", ".jpeg", ".jfif", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".avif"}

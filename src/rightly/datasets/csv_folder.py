@@ -4,10 +4,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from rightly.checks import abbreviate
 from rightly.datasets.class_folders import SUFFIXES, list_images, note_other_files
 from rightly.datasets.csv_table import is_number, read_rows
 from rightly.datasets.decoding import ImageFiles
-from rightly.datasets.image_dataset import ImageDataset, abbreviate
+from rightly.datasets.image_dataset import ImageDataset
 
 FILE_COLUMNS = ("file", "filename", "file_name", "image", "path", "name", "id")
 LABEL_COLUMNS = ("label", "labels", "class", "class_name", "target", "y")

@@ -18,6 +18,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from rightly.checks import abbreviate
+
 # One entry a class of the set: the classifier's classes that mean it, nearly always one.
 KeptClasses = tuple[tuple[int, ...], ...]
 
@@ -125,12 +127,6 @@ class ImageDataset:
         for part in (list(self.names), labels, self.kept_classes, list(self.content)):
             digest.update(json.dumps(part).encode())
         return digest.hexdigest()
-
-
-def abbreviate(items: Sequence[object]) -> str:
-    """The first three of many, for an error message."""
-    shown = ", ".join(str(item) for item in items[:3])
-    return shown if len(items) <= 3 else f"{shown} and {len(items) - 3} more"
 
 
 def open_images(

@@ -8,8 +8,9 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
+from rightly.checks import abbreviate
 from rightly.datasets.class_folders import find_split, label_by_folder, list_folders, list_images
-from rightly.datasets.image_dataset import ImageDataset, abbreviate
+from rightly.datasets.image_dataset import ImageDataset
 
 PUBLISHED_SUBSET = 200  # classes in ImageNet-A and in ImageNet-R
 # Of the sorted ids, one a line: which of the two sets a folder is, without two lists of 200.

@@ -3,9 +3,10 @@
 from collections import Counter
 from pathlib import Path
 
+from rightly.checks import abbreviate
 from rightly.datasets.csv_table import is_number, read_header, read_records
 from rightly.datasets.decoding import ImageFiles
-from rightly.datasets.image_dataset import ImageDataset, abbreviate
+from rightly.datasets.image_dataset import ImageDataset
 
 CLASS_COUNT = 182
 COLUMNS = ("split", "filename", "y")

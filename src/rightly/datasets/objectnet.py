@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from rightly.checks import abbreviate
 from rightly.datasets.class_folders import label_by_folder, list_folders, list_images
-from rightly.datasets.image_dataset import ImageDataset, abbreviate
+from rightly.datasets.image_dataset import ImageDataset
 from rightly.files import parse_json
 
 # Every image has a red frame, so that training on the test set would show; the publishers ask

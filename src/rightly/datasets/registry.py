@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rightly.checks import abbreviate
 from rightly.datasets import cifar, imagenet, iwildcam, objectnet
 from rightly.datasets.class_folders import SUFFIXES, list_folders, open_folders
 from rightly.datasets.csv_folder import open_flat
-from rightly.datasets.image_dataset import ImageDataset, abbreviate, call_opener
+from rightly.datasets.image_dataset import ImageDataset, call_opener
 from rightly.registry import Registry, did_you_mean
 
 SPLIT_NAMES = frozenset({"train", "training", "val", "valid", "validation", "test"})

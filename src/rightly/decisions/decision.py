@@ -1,18 +1,24 @@
 """Thresholds for accepting predictions: by hand, with a guaranteed accuracy, or at least cost."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, overload
 
 import numpy as np
 
 from rightly.checks import (
+    Schema,
     check_confidence,
     check_fraction,
     check_groups,
     check_share,
+    check_table,
     is_count,
+    is_interval,
+    is_number,
     is_share,
+    is_table,
+    is_text,
 )
 from rightly.decisions.costs import RESAMPLES, Amount, find_least_cost
 from rightly.decisions.guarantee import exact_interval, find_threshold
@@ -281,33 +287,18 @@ def _is_kind(value: object) -> bool:
     return isinstance(value, str) and value in REQUIRED
 
 
-def _is_amount(value: object) -> bool:
-    return type(value) in (int, float)
-
-
 def _are_costs(value: Any) -> bool:
     names = {"error", "review", "gain", "per_1000", "low", "high", "accept_all"}
-    return (
-        isinstance(value, Mapping) and set(value) == names and all(map(_is_amount, value.values()))
-    )
+    return is_table(value) and set(value) == names and all(map(is_number, value.values()))
 
 
-def _is_interval(value: Any) -> bool:
-    is_pair = isinstance(value, list | tuple) and len(value) == 2
-    return is_pair and all(map(is_share, value)) and value[0] <= value[1]
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-ENTRIES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+ENTRIES: Schema = {
     "kind": (f"one of {', '.join(REQUIRED)}", _is_kind),
     "n": ("a number of samples", is_count),
     "needed": ("a number of samples", is_count),
-    "accuracy_interval": ("two numbers from 0 to 1 in order", _is_interval),
+    "accuracy_interval": ("two numbers from 0 to 1 in order", is_interval),
     "costs": ("error, review, gain, per_1000, low, high and accept_all as numbers", _are_costs),
-    **{name: ("text", _is_text) for name in ("reason", "void", "measured_on")},
+    **{name: ("text", is_text) for name in ("reason", "void", "measured_on")},
     **{name: ("a number from 0 to 1", is_share) for name in sorted(SHARES)},
 }
 assert set(ENTRIES) == {field.name for field in fields(Decision)}
@@ -315,14 +306,9 @@ assert set(ENTRIES) == {field.name for field in fields(Decision)}
 
 def _check(values: Any, name: str) -> None:
     """Refuse values that are no decision."""
-    if not isinstance(values, Mapping):
-        raise ValueError(f"{name} must be a table, got {str(values)[:60]}")
-    if unknown := sorted(map(str, set(values) - set(ENTRIES))):
-        raise ValueError(f"{name} must have entries of {', '.join(ENTRIES)}, got {unknown[0][:60]}")
-    for key, (expected, is_right) in ENTRIES.items():
-        value = values.get(key)
-        if value is not None and not is_right(value):
-            raise ValueError(f"{name}.{key} must be {expected}, got {str(value)[:60]}")
+    check_table(values, {}, name)
+    given = {key: value for key, value in values.items() if value is not None}
+    check_table(given, ENTRIES, name, only=True)
     kind, is_made = values.get("kind"), values.get("threshold") is not None
     required = REQUIRED[kind] if is_made and kind else ("kind", "reason")
     if missing := [key for key in required if values.get(key) is None]:

@@ -7,7 +7,24 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rightly.checks import are_distinct_names, are_names, is_count, is_share, is_text
+from rightly.checks import (
+    Schema,
+    are_distinct_names,
+    are_names,
+    are_numbers,
+    check_number,
+    check_table,
+    check_version,
+    is_count,
+    is_flag,
+    is_interval,
+    is_number,
+    is_share,
+    is_table,
+    is_text,
+    or_null,
+    table_of,
+)
 from rightly.classifiers.preprocessing import Preprocessing
 from rightly.files import parse_json
 from rightly.predictions.stored_decision import check_decision
@@ -23,93 +40,59 @@ DRIFT_ARRAYS |= {"rows", "row_classes", "row_labels"}
 REMEDY = "write it with rightly export"
 
 
-def _is_number(value: object) -> bool:
-    return type(value) in (int, float)
+def _are_metrics(value: Any) -> bool:
+    return is_table(value) and all(map(or_null(is_number), value.values()))
 
 
-def _is_table(value: object) -> bool:
-    return isinstance(value, Mapping)
-
-
-def _is_measurement(value: Any) -> bool:
-    """Samples, accuracy and metrics before and after, as a card prints them."""
-    return (
-        _is_table(value)
-        and is_count(value.get("samples"))
-        and is_share(value.get("accuracy"))
-        and all(
-            _is_table(value.get(when))
-            and all(number is None or _is_number(number) for number in value[when].values())
-            for when in ("before", "after")
-        )
-    )
+# Samples, accuracy and metrics before and after, as a card prints them.
+_is_measurement = table_of(
+    samples=is_count, accuracy=is_share, before=_are_metrics, after=_are_metrics
+)
 
 
 def _is_threshold(value: Any) -> bool:
     """A confidence, and the record of the decision for it."""
-    if not _is_table(value) or not is_share(value.get("value")):
+    if not table_of(value=is_share)(value):
         return False
     check_decision({**value, "threshold": value["value"]})
     measured = ("coverage", "accuracy", "accuracy_low", "accuracy_high")
     return value.get("accuracy") is None or all(is_share(value.get(name)) for name in measured)
 
 
-def _is_parity(value: Any) -> bool:
-    return (
-        _is_table(value)
-        and is_count(value.get("images"))
-        and isinstance(value.get("kind"), str)
-        and _is_number(value.get("confidence", 0.0))
-    )
-
-
-def _is_sets(value: Any) -> bool:
-    """The coverage that prediction sets promise, by which score, on how many held-out images."""
-    interval: Any = value.get("coverage_interval") if _is_table(value) else None
-    return (
-        _is_table(value)
-        and is_share(value.get("coverage"))
-        and isinstance(value.get("score"), str)
-        and isinstance(value.get("class_conditional"), bool)
-        and is_count(value.get("samples"), 1)
-        and is_count(value.get("marginal_classes"))
-        and _is_number(value.get("mean_size"))
-        and (interval is None or are_numbers(interval, 2) and all(map(is_share, interval)))
-    )
+# The coverage that prediction sets promise, by which score, on how many held-out images.
+_is_sets = table_of(
+    coverage=is_share,
+    score=is_text,
+    class_conditional=is_flag,
+    samples=lambda value: is_count(value, 1),
+    marginal_classes=is_count,
+    mean_size=is_number,
+    coverage_interval=or_null(is_interval),
+)
 
 
 def _is_adaptation(value: Any) -> bool:
     """What a caller needs to estimate the shift of its images, and to adapt confidence to it."""
-    return (
-        _is_table(value)
-        and all(_is_number(value.get(name)) for name in ("value", "noise"))
-        and value["noise"] >= 0
-        and are_numbers(value.get("weights"), 3)
-        and are_numbers(value.get("limits"), 2)
-        and value["limits"][0] <= value["limits"][1]
-        and are_numbers(value.get("misses"))
-        and (value.get("quantile") is None or _is_ranged(value))
-    )
+    entries: dict[str, Callable[[Any], bool]] = {
+        "value": is_number,
+        "noise": lambda noise: is_number(noise) and noise >= 0,
+        "weights": lambda weights: are_numbers(weights, 3),
+        "limits": lambda limits: are_numbers(limits, 2) and limits[0] <= limits[1],
+        "misses": are_numbers,
+    }
+    return table_of(**entries)(value) and (value.get("quantile") is None or _is_ranged(value))
 
 
 def _is_ranged(value: Any) -> bool:
     """Whether a shift adaptation gives the range of an expected accuracy."""
     kinds = len(value["misses"])
-    return (
-        kinds > 1
-        and _is_number(value["quantile"])
-        and are_numbers(value.get("kind_contexts"), kinds)
-    )
-
-
-def are_numbers(value: object, count: int | None = None) -> bool:
-    """Whether a value is a list of numbers, so many of them."""
-    return isinstance(value, list) and count in (None, len(value)) and all(map(_is_number, value))
+    contexts = value.get("kind_contexts")
+    return kinds > 1 and is_number(value["quantile"]) and are_numbers(contexts, kinds)
 
 
 def _is_drift(value: Any) -> bool:
-    """The arrays of a DriftReference, and the reference of scores, of one number a class."""
-    if not _is_table(value) or set(value) != DRIFT_ARRAYS:
+    """The arrays of a DriftReference, and the reference of scores, of one number per class."""
+    if not is_table(value) or set(value) != DRIFT_ARRAYS:
         return False
     count, rows = len(value["reference"]), len(value["rows"])
     return (
@@ -127,32 +110,35 @@ def _is_drift(value: Any) -> bool:
     )
 
 
-# What the entries must be: the first have to be there, the others may be left out or null.
-REQUIRED: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "method": ("text", lambda value: isinstance(value, str)),
+REQUIRED: Schema = {
+    "method": ("text", is_text),
     "class_count": ("a number of classes from 2 on", lambda value: is_count(value, 2)),
     "views": ("a list of different names", are_distinct_names),
-    "preprocessing": ("a table", _is_table),
-    "has_temperature": ("true or false", lambda value: isinstance(value, bool)),
-    "passes": ("a number from 1 on", lambda value: _is_number(value) and value >= 1),
+    "preprocessing": ("a table", is_table),
+    "has_temperature": ("true or false", is_flag),
+    "passes": ("a number from 1 on", lambda value: is_number(value) and value >= 1),
 }
-OPTIONAL: dict[str, tuple[str, Callable[[Any], bool]]] = {
+# These may be left out or null.
+OPTIONAL: Schema = {
     "class_names": ("a list of names", are_names),
     "threshold": ("a table whose value, coverage and accuracy lie in 0..1", _is_threshold),
     "no_threshold": ("text", is_text),  # why none could be promised
     "classifier": (
         "a table of text",
-        lambda value: _is_table(value) and all(is_text(item) for item in value.values()),
+        lambda value: is_table(value) and all(map(or_null(is_text), value.values())),
     ),
     "calibration": ("samples, accuracy and metrics before and after", _is_measurement),
     "shift_adaptation": ("a table of value, weights, limits, noise and misses", _is_adaptation),
     "sets": ("a table of coverage, score, samples and what they promise", _is_sets),
     "drift": ("a table of what samples without drift look like", _is_drift),
-    "adapted": ("a table", _is_table),
-    "recalibrated": ("a table", _is_table),
-    "parity": ("images, kind and confidence", _is_parity),
-    "arguments": ("a table", _is_table),
-    "keeps_class": ("true or false", lambda value: isinstance(value, bool)),
+    "adapted": ("a table", is_table),
+    "recalibrated": ("a table", is_table),
+    "parity": (
+        "images, kind and confidence",
+        table_of(images=is_count, kind=is_text, confidence=or_null(is_number)),
+    ),
+    "arguments": ("a table", is_table),
+    "keeps_class": ("true or false", is_flag),
     "rightly": ("text", is_text),
 }
 
@@ -172,11 +158,7 @@ def check_metadata(values: Any, path: object, remedy: str = REMEDY) -> dict[str,
     """Refuses what this version cannot read, and entries of another type or range."""
     if not isinstance(values, Mapping) or values.get("format") != FORMAT:
         raise ValueError(f"{path} has no Rightly metadata: {remedy}")
-    if values.get("version") != VERSION:
-        raise ValueError(
-            f"{path} has format version {values.get('version')}, but this rightly reads "
-            f"{VERSION}: use the rightly that wrote it, or {remedy}"
-        )
+    check_version(values.get("version"), VERSION, path, remedy)
     try:
         _check_entries(values)
     except (TypeError, ValueError) as error:
@@ -185,24 +167,17 @@ def check_metadata(values: Any, path: object, remedy: str = REMEDY) -> dict[str,
 
 
 def _check_entries(values: Mapping[str, Any]) -> None:
-    for name, (expected, is_right) in (REQUIRED | OPTIONAL).items():
-        value = values.get(name)
-        if value is None and name in OPTIONAL:
-            continue
-        if not is_right(value):
-            raise ValueError(f"{name} must be {expected}, got {str(value)[:60]}")
+    given = {name: value for name, value in values.items() if value is not None}
+    check_table(given, {**REQUIRED, **OPTIONAL}, required=REQUIRED)
     count, names = values["class_count"], values.get("class_names")
     if names is not None and len(names) != count:
-        raise ValueError(f"class_names must have {count} names, one a class, got {len(names)}")
+        raise ValueError(f"class_names must have {count} names, one per class, got {len(names)}")
     drift = values.get("drift")
     if drift is not None and len(drift["reference"]) != count:
         raise ValueError(f"drift must be of {count} classes, got {len(drift['reference'])}")
-    most = 1 + len(values["views"])
-    if values["passes"] > most:
-        raise ValueError(
-            f"passes must be at most {most}, one for the image and each view, got "
-            f"{str(values['passes'])[:60]}"
-        )
+    check_number(
+        "passes", values["passes"], 1, 1 + len(values["views"]), "one for the image and each view"
+    )
     Preprocessing.from_dict(values["preprocessing"])
 
 

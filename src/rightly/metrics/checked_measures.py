@@ -6,8 +6,8 @@ from inspect import signature
 from typing import Any
 
 from rightly.checks import (
-    check_bins,
     check_confidence,
+    check_count,
     check_probabilities,
     check_share,
 )
@@ -26,7 +26,7 @@ def check_options(measure: Measure, options: Mapping[str, Any]) -> dict[str, Any
             takes = f"takes {', '.join(known)}" if known else "takes no options"
             raise TypeError(f"{name} is no option of {title}, which {takes}")
         if name == "bins":
-            checked[name] = check_bins(value)
+            checked[name] = check_count(name, value)
         elif name in ("coverage", "risk"):
             check_share(name, value)
     return checked

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rightly.checks import check_bins, check_probabilities
+from rightly.checks import check_count, check_probabilities
 from rightly.metrics import binning
 from rightly.shapes import AnyArray
 
@@ -37,7 +37,7 @@ def brier_decomposition(
     together (Stephenson et al., 2008): their variance less twice their covariance.
     """
     p, y = check_probabilities(probabilities, labels)
-    bins = check_bins(bins)
+    bins = check_count("bins", bins)
     n, c = p.shape
     terms = np.zeros(4)
     for k in range(c):  # one class at a time, as in classwise_ece

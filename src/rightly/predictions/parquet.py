@@ -6,13 +6,24 @@ settings are JSON in the schema's metadata under "rightly". `store.py` writes it
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rightly.checks import are_names, is_count, is_text
+from rightly.checks import (
+    Schema,
+    are_names,
+    are_numbers,
+    check_table,
+    check_version,
+    is_count,
+    is_flag,
+    is_table,
+    is_text,
+    or_null,
+)
 from rightly.files import parse_json
 from rightly.optional import require
 from rightly.predictions.labels import check_labels
@@ -28,23 +39,20 @@ NUMBERS = ("image", "label", "shift", "image_hash")  # columns of whole numbers
 
 
 # What those settings must be that are read again.
-SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+SETTINGS: Schema = {
     "shards": ("a number", lambda value: is_count(value) and value <= MAX_SHARDS),
     "views": ("a list of names", are_names),
     "shifts": ("a list of names", are_names),
-    "class_names": ("a list of names or null", lambda value: value is None or are_names(value)),
-    "features": ("true or false", lambda value: isinstance(value, bool)),
-    "image_hash": ("true or false", lambda value: isinstance(value, bool)),
-    "model": ("a name or null", is_text),
-    "model_fingerprint": ("text or null", is_text),
+    "class_names": ("a list of names or null", or_null(are_names)),
+    "features": ("true or false", is_flag),
+    "image_hash": ("true or false", is_flag),
+    "model": ("a name or null", or_null(is_text)),
+    "model_fingerprint": ("text or null", or_null(is_text)),
     "image_size": (
         "two numbers or null",
-        lambda value: (
-            value is None
-            or (isinstance(value, list) and len(value) == 2 and all(map(is_count, value)))
-        ),
+        or_null(lambda value: are_numbers(value, 2) and all(map(is_count, value))),
     ),
-    "preprocessing": ("a table or null", lambda value: isinstance(value, dict | None)),
+    "preprocessing": ("a table or null", or_null(is_table)),
 }
 ALWAYS = ("shards",)  # scores that apply wrote have no views, shifts and so on
 # What pyarrow raises when bytes of a shard are not those that were written.
@@ -168,23 +176,15 @@ def read_settings(shard: Path) -> dict[str, Any]:
         raise ValueError(f"{shard} is Parquet, but was not written by collect")
     try:
         settings: dict[str, Any] = parse_json(metadata[KEY])
-        if not isinstance(settings, dict):
-            raise ValueError(f"its settings are {type(settings).__name__}, not a table")
+        check_table(settings, {}, "settings")
     except ValueError as error:
         raise damage_error(shard, error) from error
-    version = settings.get("version")
-    if version != VERSION:
-        is_later = isinstance(version, int) and version > VERSION
-        raise ValueError(
-            f"{shard} has format version {version}, this rightly reads {VERSION}: "
-            + ("update rightly, or " if is_later else "")
-            + "collect again into another folder"
-        )
+    check_version(settings.get("version"), VERSION, shard, "collect again into another folder")
     needed = ALWAYS if "views" not in settings else (*ALWAYS, "shifts", "class_names", "features")
-    for name, (expected, is_right) in SETTINGS.items():
-        if not (is_right(settings[name]) if name in settings else name not in needed):
-            value = str(settings.get(name))[:60]
-            raise damage_error(shard, ValueError(f"{name} must be {expected}, got {value}"))
+    try:
+        check_table(settings, SETTINGS, required=needed)
+    except ValueError as error:
+        raise damage_error(shard, error) from error
     return settings
 
 

@@ -146,7 +146,7 @@ def check_class_names(names: Sequence[str] | None, c: int) -> tuple[str, ...] | 
         raise TypeError(f"class_names must be a sequence of names, got the string {names!r}")
     titles = tuple(str(name) for name in names)
     if len(titles) != c:
-        raise ValueError(f"class_names must have {c} names, one a class, got {len(titles)}")
+        raise ValueError(f"class_names must have {c} names, one per class, got {len(titles)}")
     return titles
 
 

@@ -7,13 +7,13 @@ import torch
 from scipy.stats import beta
 
 from rightly.calibrators.conformal.quantiles import (
-    check_coverage,
     check_enough,
     conformal_rank,
     coverage_interval,
     find_quantile,
     samples_needed,
 )
+from rightly.checks import check_fraction
 
 
 def test_ranks_are_of_the_decimal_number():
@@ -52,5 +52,5 @@ def test_too_few_samples_are_told_how_many_are_needed():
 
 @pytest.mark.parametrize("coverage", [0, 1, -0.1, 1.5, float("nan"), True, "0.9", None])
 def test_a_coverage_is_a_share(coverage):
-    with pytest.raises(ValueError, match="coverage must be a number between 0 and 1"):
-        check_coverage(coverage)
+    with pytest.raises(ValueError, match="coverage must be a fraction in .0, 1."):
+        check_fraction("coverage", coverage)

@@ -178,7 +178,7 @@ GOOD = {
     ("header", "tensors", "words"),
     [
         (None, {}, "sets must be a table"),
-        (GOOD | {"coverage": 1}, {}, "coverage must be a number between 0 and 1"),
+        (GOOD | {"coverage": 1}, {}, "coverage must be a fraction in .0, 1."),
         (GOOD | {"coverage": 0.9999}, {}, "needs at least 9999"),
         (GOOD | {"score": "top"}, {}, "score must be one of"),
         (GOOD | {"score": "raps"}, {}, "score must be one of those that were held out"),

@@ -7,9 +7,9 @@ import numpy as np
 from rightly.calibrators.binning.step_confidence import (
     BINS,
     StepConfidence,
-    check_bins,
     equal_mass_edges,
 )
+from rightly.checks import check_count
 
 KINDS = ("mass", "width")
 
@@ -25,7 +25,7 @@ class HistogramBinning(StepConfidence):
         super().__init__()
         if equal not in KINDS:
             raise ValueError(f"equal must be 'mass' or 'width', got {equal!r}")
-        self.bins, self.equal = check_bins(bins), equal
+        self.bins, self.equal = check_count("bins", bins, 1, 10**6), equal
 
     def find_steps(
         self, confidence: np.ndarray, correct: np.ndarray

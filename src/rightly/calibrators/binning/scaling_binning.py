@@ -8,10 +8,10 @@ import torch
 from rightly.calibrators.binning.step_confidence import (
     BINS,
     StepConfidence,
-    check_bins,
     equal_mass_edges,
 )
 from rightly.calibrators.solvers.ridge_logistic import fit_platt
+from rightly.checks import check_count
 
 
 @final
@@ -24,7 +24,7 @@ class ScalingBinning(StepConfidence):
 
     def __init__(self, bins: int = BINS) -> None:
         super().__init__()
-        self.bins = check_bins(bins)
+        self.bins = check_count("bins", bins, 1, 10**6)
 
     def find_steps(
         self, confidence: np.ndarray, correct: np.ndarray

@@ -60,9 +60,3 @@ def equal_mass_edges(values: np.ndarray, bins: int) -> np.ndarray:
     cuts = cuts[(cuts > 0) & (cuts < n)]
     edges: np.ndarray = np.unique((values[cuts - 1] + values[cuts]) / 2)
     return edges
-
-
-def check_bins(bins: int) -> int:
-    if not 1 <= bins <= 10**6:
-        raise ValueError(f"bins must be between 1 and 1000000, got {bins}")
-    return bins

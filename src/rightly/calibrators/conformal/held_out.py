@@ -5,12 +5,32 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from rightly.calibrators.conformal.quantiles import check_coverage
-from rightly.calibrators.conformal.scores import RankPenalty, check_score
+from rightly.calibrators.conformal.scores import SET_SCORES, RankPenalty
 from rightly.calibrators.stored_tensors import Stored
-from rightly.checks import is_count, is_share
+from rightly.checks import (
+    Schema,
+    check_table,
+    is_count,
+    is_flag,
+    is_number,
+    is_share,
+    or_null,
+    table_of,
+)
 
-HEADER = ("coverage", "score", "class_conditional", "mean_size", "penalty")
+
+def _is_penalty(value: Any) -> bool:
+    is_right = table_of(size=is_share, free_ranks=lambda value: is_count(value, 1))
+    return is_right(value) and set(value) == set(RankPenalty._fields)
+
+
+HEADER: Schema = {
+    "coverage": ("a fraction in (0, 1)", lambda value: is_share(value) and 0 < value < 1),
+    "score": (f"one of {', '.join(SET_SCORES)}", SET_SCORES.__contains__),
+    "class_conditional": ("true or false", is_flag),
+    "mean_size": ("a number of classes", lambda value: is_number(value) and value >= 0),
+    "penalty": (f"null, or a table of {', '.join(RankPenalty._fields)}", or_null(_is_penalty)),
+}
 
 
 class HeldOutScores(nn.Module):
@@ -37,20 +57,7 @@ class HeldOutScores(nn.Module):
 
 def check_header(header: Any, has_penalty: bool) -> None:
     """Refuses values of another type or range than `to_saved` gives."""
-    if not isinstance(header, dict) or set(header) != set(HEADER):
-        raise ValueError(f"sets must be a table of {', '.join(HEADER)}, got {str(header)[:60]}")
-    check_coverage(header["coverage"])
-    check_score(header["score"])
-    size, penalty = header["mean_size"], header["penalty"]
-    if not isinstance(header["class_conditional"], bool):
-        raise ValueError(f"class_conditional must be true or false, got {str(header)[:60]}")
-    if type(size) not in (int, float) or not size >= 0:
-        raise ValueError(f"mean_size must be a number of classes, got {str(size)[:60]}")
-    is_penalty = (
-        isinstance(penalty, dict)
-        and set(penalty) == set(RankPenalty._fields)
-        and is_share(penalty["size"])
-        and is_count(penalty["free_ranks"], 1)
-    )
-    if not (is_penalty if has_penalty else penalty is None):
-        raise ValueError(f"penalty must go with the scores of raps, got {str(penalty)[:60]}")
+    check_table(header, HEADER, "sets", required=HEADER, only=True)
+    if has_penalty != (header["penalty"] is not None):
+        penalty = str(header["penalty"])[:60]
+        raise ValueError(f"sets.penalty must go with the scores of raps, got {penalty}")

@@ -7,20 +7,10 @@ that probability follows Beta(k, n + 1 - k) (Vovk, 2012); scores that tie only r
 
 import math
 from fractions import Fraction
-from typing import Any
 
 from torch import Tensor
 
 from rightly.tensor_shapes import PerSample
-
-
-def check_coverage(coverage: Any) -> None:
-    """Refuses what is no share strictly between 0 and 1."""
-    is_number = isinstance(coverage, float | int) and not isinstance(coverage, bool)
-    if not is_number or not 0 < coverage < 1:
-        raise ValueError(
-            f"coverage must be a number between 0 and 1, got {coverage!r}: pass for instance 0.9"
-        )
 
 
 def conformal_rank(n: int, coverage: float) -> int:

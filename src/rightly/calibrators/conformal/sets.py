@@ -13,7 +13,6 @@ from rightly.calibrators.conformal.held_out import (
     check_header,
 )
 from rightly.calibrators.conformal.quantiles import (
-    check_coverage,
     check_enough,
     coverage_interval,
     find_quantile,
@@ -28,6 +27,7 @@ from rightly.calibrators.conformal.scores import (
 )
 from rightly.calibrators.solvers.execution import iterate_chunks
 from rightly.calibrators.stored_tensors import check_stored
+from rightly.checks import check_fraction
 from rightly.predictions import Predictions, check_labels
 from rightly.predictions.masking import MASKED
 from rightly.predictions.rows import first_row_per_image
@@ -95,7 +95,7 @@ class ConformalSets(nn.Module):
 
         `raps` takes its penalty from a fifth of them, and its threshold from the others.
         """
-        check_coverage(coverage)
+        check_fraction("coverage", coverage)
         check_score(score)
         if not calibrator.is_pointwise:
             raise ValueError(
@@ -162,7 +162,7 @@ class ConformalSets(nn.Module):
         self, coverage: float, score: str, class_conditional: bool
     ) -> SetThresholds:
         """At any coverage; by class, where a class has enough images, else of all together."""
-        check_coverage(coverage)
+        check_fraction("coverage", coverage)
         check_score(score)
         check_enough(self.samples, coverage)
         scores, labels = getattr(self.held_out, score), self.held_out.labels
