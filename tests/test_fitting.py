@@ -169,7 +169,7 @@ def test_sets_and_threshold_come_from_the_same_images_held_out_of_the_fit():
         ({"set_score": "aps"}, "pass coverage= too"),
         ({"class_conditional": True}, "pass coverage= too"),
         ({"coverage": 0.9, "set_score": "top"}, "set_score must be one of lac, aps, raps"),
-        ({"coverage": 1.0}, "coverage must be a number between 0 and 1"),
+        ({"coverage": 1.0}, r"coverage must be a fraction in \(0, 1\), got 1.0"),
         ({"coverage": 0.999}, "0.999 needs at least 999 held-out images, got 150: hold out more"),
     ],
 )

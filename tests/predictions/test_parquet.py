@@ -136,7 +136,7 @@ def test_parquet_of_others_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("version", "remedy"),
-    [(1, "rightly that wrote it, or collect again"), (3, "update rightly, or collect again")],
+    [(1, "use the rightly .*, or collect again"), (3, "update rightly, or collect again")],
 )
 def test_shards_of_another_format_are_refused_with_the_remedy(tmp_path, version, remedy):
     settings = {**asked(shards=1), "version": version}
