@@ -11,6 +11,7 @@ import rightly
 from benchmarks.paper.setups import Classifier, Images, Setup
 from rightly.datasets import ImageDataset, open_images
 from rightly.evaluation.data_sets import split_by_shift
+from rightly.progress import Progress, ignore
 
 Labelled = tuple[rightly.Predictions, Tensor]
 # What the paper compares with and what came of it; scaling and binning of all classes can be asked
@@ -22,12 +23,12 @@ METHODS = tuple(
 )
 Notify = Callable[[str], object]
 # A title and a total go in, what counts up comes out.
-BeginProgress = Callable[[str, int], Callable[[int], object]]
+BeginProgress = Callable[[str, int], Progress]
 
 
-def ignore_progress(title: str, total: int) -> Callable[[int], object]:
+def ignore_progress(title: str, total: int) -> Progress:
     """Counts nothing, for work that nobody watches."""
-    return lambda count: None
+    return ignore
 
 
 class MissingError(Exception):
@@ -127,7 +128,7 @@ def gather(
             setup.batch_size,
             out=collected,
             features=setup.features,
-            advance=begin_progress(f"collecting {classifier.name}: {images.name}", len(source)),
+            progress=begin_progress(f"collecting {classifier.name}: {images.name}", len(source)),
         )
     except ImportError as error:
         raise MissingError(

@@ -51,9 +51,9 @@ def run_setup(
         fits = sum(seeds if CALIBRATORS.find(method).is_random else 1 for method in methods)
         task = bar.add_task(setup.name, total=fits * len(classifiers))
 
-        def begin_progress(title: str, total: int) -> Callable[[int], object]:
+        def begin_progress(title: str, total: int) -> Callable[[str, int, int], object]:
             collecting = bar.add_task(title, total=total)
-            return lambda count: bar.advance(collecting, count)
+            return lambda step, done, total: bar.update(collecting, completed=done)
 
         for classifier in setup.classifiers:
             if classifier.name not in classifiers:

@@ -332,6 +332,6 @@ def test_progress_starts_with_the_first_batch(tmp_path):
         batch_size=4,
         preprocessing=SMALL,
         allow_random=True,
-        advance=lambda count: shown.append((count, model.shown)),
+        progress=lambda step, done, total: shown.append((done, model.shown)),
     )
-    assert shown == [(4, 8), (4, 16), (4, 24)]
+    assert shown == [(4, 8), (8, 16), (12, 24)]

@@ -164,8 +164,11 @@ def test_memory_does_not_grow_with_the_number_of_images(tmp_path, monkeypatch):
         count("pictures read ahead", 1)
         return picture(i, size=(side, side))
 
-    def done(n):
-        count("pictures read ahead", -n)
+    shown = [0]
+
+    def done(step, number, total):
+        count("pictures read ahead", shown[0] - number)
+        shown[0] = number
 
     def batch(*given):
         whole = made(*given)
@@ -180,9 +183,10 @@ def test_memory_does_not_grow_with_the_number_of_images(tmp_path, monkeypatch):
         asked = Plan(("hflip",), ("contrast",), shard_size=64)
         store = Store.begin(tmp_path / str(n), asked.settings(classifier, images))
         now.clear()
+        shown[0] = 0
         most.clear()
         tracemalloc.start()
-        collect_into(store, classifier, images, asked, batch_size, advance=done)
+        collect_into(store, classifier, images, asked, batch_size, progress=done)
         peaks[n] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         # Those that wait, one that was taken from them, and two that are with the model.

@@ -180,8 +180,9 @@ def collect_job(out, **settings):
 
 def test_workers_collect_and_apply_as_one_process_does(place):
     job, log, counts = collect_job("ray"), CollectionLog(), []
-    collect_with(Cluster(workers=2), job, counts.append, log)
-    assert sum(counts) == 30 and log.converted == {"L": 1}
+    collect_with(Cluster(workers=2), job, lambda *step: counts.append(step), log)
+    assert counts[0] == ("collecting", 0, 30) and counts[-1] == ("collecting", 30, 30)
+    assert log.converted == {"L": 1}
     local = collect_job("local")
     collection.collect_into(
         local.target, open_model(**job.model), open_images(**job.images), job.plan, 5
@@ -192,7 +193,7 @@ def test_workers_collect_and_apply_as_one_process_does(place):
     calibrator("temperature_scaling").fit(predictions, labels).save("a.safetensors")
     counts = []
     apply("a.safetensors", "ray", "scores", cluster=Cluster(), progress=lambda *x: counts.append(x))
-    assert counts == [(done, 4) for done in range(5)]
+    assert counts == [("applying", done, 4) for done in range(5)]
     with ScoringJob.begin(Path("a.safetensors"), Path("ray"), Path("scores")) as job:
         assert not job.target.missing() and len(job.join()["confidence"]) == 60
 

@@ -124,9 +124,18 @@ def test_progress_adds_up_to_the_number_of_images(tmp_path, shards_of, stored):
     steps = []
     out = tmp_path / "preds" if stored else None
     root = flat(tmp_path / "images", 21)
-    collect(Tiny(), root, (), ("jpeg",), 3, out=out, preprocessing=SMALL, advance=steps.append)
-    assert sum(steps) == 21
-    assert max(steps) == 3
+    collect(
+        Tiny(),
+        root,
+        (),
+        ("jpeg",),
+        3,
+        out=out,
+        preprocessing=SMALL,
+        progress=lambda *step: steps.append(step),
+    )
+    done = [0] * stored + [3, 6, 8, 11, 14, 16, 19, 21]  # no batch is of two shards
+    assert steps == [("collecting", number, 21) for number in done]
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

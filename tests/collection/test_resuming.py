@@ -25,15 +25,11 @@ class Stopped(Exception):  # noqa: N818
 
 
 def stop_after(count):
-    total = 0
-
-    def advance(done):
-        nonlocal total
-        total += done
-        if total >= count:
+    def progress(step, done, total):
+        if done >= count:
             raise Stopped
 
-    return advance
+    return progress
 
 
 @pytest.mark.parametrize("images_before", [1, 8, 13, 20, 29, 30])
@@ -45,17 +41,19 @@ def test_a_run_goes_on_where_it_was(tmp_path, shards_of, images_before):
     expected = collect(model, root, **given)
     whole, model.shown = model.shown, 0
     with pytest.raises(Stopped):
-        collect(model, root, **given, out=out, advance=stop_after(images_before))
+        collect(model, root, **given, out=out, progress=stop_after(images_before))
     shards = {path: path.stat().st_mtime_ns for path in out.glob("part-*")}
     # The callback of the last batch of a shard comes before the shard is written.
     assert len(shards) == (images_before - 1) // 8
     kept = min(30, -(-images_before // 4) * 4)  # every batch, also those of an unfinished shard
     model.shown, steps = 0, []
-    same(collect(model, root, **given, out=out, advance=steps.append), expected)
+    same(
+        collect(model, root, **given, out=out, progress=lambda *step: steps.append(step)), expected
+    )
     assert model.shown == (30 - kept) * whole // 30
     assert not list(out.glob(".*"))
     assert all(path.stat().st_mtime_ns == written for path, written in shards.items())
-    assert sum(steps) == 30
+    assert steps[-1] == ("collecting", 30, 30)
     rows = rows_in(out)
     places = zip(rows["shift"].to_pylist(), rows["image"].to_pylist(), strict=True)
     assert sorted(places) == [*itertools.product(range(2), range(30))]
@@ -66,9 +64,14 @@ def test_a_finished_run_does_not_ask_the_model_again(tmp_path, shards_of):
     root, out, model = flat(tmp_path / "images", 20), tmp_path / "preds", Tiny()
     first = collect(model, root, out=out, preprocessing=SMALL)
     model.shown, steps = 0, []
-    same(collect(model, root, out=out, preprocessing=SMALL, advance=steps.append), first)
+    same(
+        collect(
+            model, root, out=out, preprocessing=SMALL, progress=lambda *step: steps.append(step)
+        ),
+        first,
+    )
     assert model.shown == 0
-    assert sum(steps) == 20
+    assert steps == [("collecting", 20, 20)]
 
 
 def test_progress_adds_up_when_the_short_last_shard_is_there(tmp_path, shards_of):
@@ -76,8 +79,15 @@ def test_progress_adds_up_when_the_short_last_shard_is_there(tmp_path, shards_of
     root, out, steps = flat(tmp_path / "images", 20), tmp_path / "preds", []
     collect(Tiny(), root, out=out, preprocessing=SMALL)
     (out / "part-000000.parquet").unlink()
-    collect(Tiny(), root, out=out, preprocessing=SMALL, batch_size=8, advance=steps.append)
-    assert steps == [12, 8]
+    collect(
+        Tiny(),
+        root,
+        out=out,
+        preprocessing=SMALL,
+        batch_size=8,
+        progress=lambda *step: steps.append(step),
+    )
+    assert [done for _, done, _ in steps] == [12, 20]
 
 
 def test_a_second_run_with_anything_else_is_refused(tmp_path):

@@ -131,11 +131,11 @@ def test_a_run_that_was_stopped_goes_on(folder, tmp_path):
 def test_progress_counts_the_shards_that_are_scored(folder, tmp_path):
     calls = []
     arguments = fitted(folder, "spline"), folder / "preds", tmp_path / "scores"
-    apply(*arguments, progress=lambda done, total: calls.append((done, total)))
-    assert calls == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
+    apply(*arguments, progress=lambda *step: calls.append(step))
+    assert calls == [("applying", done, 4) for done in range(5)]
     calls.clear()
-    apply(*arguments, progress=lambda done, total: calls.append((done, total)))
-    assert calls == [(0, 0)]
+    apply(*arguments, progress=lambda *step: calls.append(step))
+    assert calls == [("applying", 0, 0)]
 
 
 def test_one_file_is_scored_with_the_names_of_its_classes(folder, tmp_path):

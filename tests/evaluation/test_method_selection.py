@@ -88,8 +88,11 @@ class TestSelecting:
 
     def test_views_that_know_something_are_worth_a_richer_method(self):
         tried = []
-        choice = select_method(*make_telling(), (*SIMPLE, "rightly"), progress=tried.append)
-        assert choice.method == "correctness_logistic" == tried[-1]
+        choice = select_method(
+            *make_telling(), (*SIMPLE, "rightly"), progress=lambda *step: tried.append(step)
+        )
+        assert choice.method == "correctness_logistic"
+        assert tried[-1] == ("comparing correctness_logistic", len(SIMPLE), len(SIMPLE) + 1)
         assert "smallest loss" in choice.reason
 
     def test_the_simplest_within_one_standard_error_wins(self):

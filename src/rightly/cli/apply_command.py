@@ -35,7 +35,7 @@ def run(
             test,
             out,
             cluster=cluster,
-            progress=lambda done, total: progress("applying, shards", done, total),
+            progress=progress,
             any_classifier=any_classifier,
         )
     subject = f"the confidences of {test}" if rows is None else f"{rows} confidences"

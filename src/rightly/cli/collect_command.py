@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rightly.cli.class_names import ClassNames, read_class_names
-from rightly.cli.console import ERR, print_line, show_progress
+from rightly.cli.console import ERR, print_line
 from rightly.cli.engines import Engine, RayAddress, RayGpus, RayWorkers, make_cluster
 from rightly.cli.inputs import (
     Interpolation,
@@ -19,6 +19,7 @@ from rightly.cli.inputs import (
     make_preprocessing,
     split_names,
 )
+from rightly.progress import track
 
 if TYPE_CHECKING:
     from rightly.collection import CollectionLog, Plan
@@ -193,12 +194,12 @@ def _collect(
         rate = _make_rate(before)
         if not (quiet or is_complete):
             print_line(plan.describe_passes(len(images) - before), ERR)
-        with show_progress(len(images), "collecting", rate, keep=True, quiet=quiet) as advance:
+        with track(not quiet, rate, console=ERR, keep=True) as progress:
             if cluster is None:
-                collect_into(store, classifier, images, plan, batch_size, workers, advance, log)
+                collect_into(store, classifier, images, plan, batch_size, workers, progress, log)
             else:
                 job = CollectJob(store, plan, **work, threads=cluster.cpus)
-                collect_with(cluster, job, advance, log)
+                collect_with(cluster, job, progress, log)
         _describe(store, images, log, None if is_complete else monotonic() - start)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rightly.cli.console import OUT, print_line, show_status
+from rightly.cli.console import OUT, print_line, show_status, show_steps
 from rightly.cli.cost_options import CostError, CostGain, CostReview, read_costs
 from rightly.cli.inputs import Cal, Views, read_data_set, split_names
 
@@ -149,12 +149,12 @@ def _select_method(
     from rightly.evaluation.method_selection import EXPECTED_SHIFT, select_method
     from rightly.reporting.terminal import render_candidates, show
 
-    with show_status("comparing methods") as update:
+    with show_steps() as progress:
         choice = select_method(
             predictions,
             labels,
             expected_shift=EXPECTED_SHIFT if expected_shift is None else expected_shift,
-            progress=lambda name: update(f"comparing: {name}"),
+            progress=progress,
         )
     show(OUT, render_candidates, choice)
     print_line(f"{choice.reason}.\n")

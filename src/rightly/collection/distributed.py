@@ -33,6 +33,7 @@ from rightly.collection.ray_cluster import (
 )
 from rightly.datasets import open_images
 from rightly.predictions.store import Store
+from rightly.progress import Progress, ignore
 
 MAX_IDLE_ROUNDS = 3  # in a row without a new shard, before giving up
 MAX_STARTS = 4  # of one shard: it brings down its workers if it was never finished
@@ -100,21 +101,20 @@ class CollectJob:
 def collect_with(
     cluster: Cluster,
     job: CollectJob,
-    advance: Callable[[int], object] = lambda count: None,
+    progress: Progress = ignore,
     log: CollectionLog | None = None,
 ) -> None:
     """Writes the shards that a store still lacks, with workers of Ray."""
     images = job.target.settings["images"]
-
-    def count(k: int) -> int:
-        return len(job.plan.rows(k, images))
+    left = {k: len(job.plan.rows(k, images)) for k in job.target.missing()}
 
     def done(k: int, answer: Answer) -> None:
-        advance(count(k))
+        del left[k]
+        progress("collecting", images - sum(left.values()), images)
         if log is not None:
             log.converted.update(answer.get("converted", {}))
 
-    advance(images - sum(count(k) for k in job.target.missing()))
+    progress("collecting", images - sum(left.values()), images)
     run_shards(cluster, job, done)
 
 

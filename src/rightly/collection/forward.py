@@ -1,7 +1,7 @@
 """Forward passes: every batch through shifts, views and the classifier, into blocks of rows."""
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from rightly.collection.repeatability import check_repeatable
 from rightly.datasets.image_dataset import ImageDataset
 from rightly.predictions.masking import bound_masked
 from rightly.predictions.store import Block
+from rightly.progress import Progress, ignore
 from rightly.transforms.image_tensors import Images
 from rightly.transforms.shifts import SHIFTS
 from rightly.transforms.views import VIEWS
@@ -30,17 +31,19 @@ def compute_blocks(
     shards: Iterable[int],
     batch_size: int = 256,
     workers: int | None = None,
-    advance: Callable[[int], object] = lambda count: None,
+    progress: Progress = ignore,
     log: CollectionLog | None = None,
 ) -> Generator[tuple[int, Block], None, None]:
     """The classifier's outputs for each of these shards of images."""
     rows_of = {k: plan.rows(k, len(images)) for k in shards}
     gathered: list[Block] = []
+    done, total = 0, sum(map(len, rows_of.values()))
     for k, rows, block in compute_batches(
         classifier, images, plan, rows_of, batch_size, workers, log
     ):
         gathered.append(block)
-        advance(len(rows))
+        done += len(rows)
+        progress("collecting", done, total)
         if rows.stop == rows_of[k].stop:
             yield k, combine_blocks(gathered)
             gathered = []

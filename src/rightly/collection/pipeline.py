@@ -9,7 +9,7 @@ that a run can be killed at any moment and resumes where it was.
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from time import monotonic
@@ -27,6 +27,7 @@ from rightly.predictions import Predictions, Source, load
 from rightly.predictions.parquet import describe_classifier
 from rightly.predictions.rows import warn_at_chance
 from rightly.predictions.store import Block, Store
+from rightly.progress import Progress, ignore, track
 from rightly.tensor_shapes import Labels
 
 SAVE_EVERY_S = 5.0  # an unfinished shard
@@ -52,14 +53,15 @@ def collect(
     unreadable: str = "stop",
     allow_random: bool = False,
     workers: int | None = None,
-    advance: Callable[[int], object] = lambda count: None,
+    progress: Progress | bool = False,
 ) -> tuple[Predictions, Labels | None]:
     """Runs a classifier once over a data set and over the views of every image.
 
     `model` is a spec such as "timm:resnet50", a module or a function; `dataset` a folder, a torch
     Dataset or a Hugging Face one (`images` holds further arguments of `open_images`). With `out`
     the rows are stored as a Parquet data set as they come; without, they are only returned.
-    A model in training mode is refused, unless `allow_random`.
+    A model in training mode is refused, unless `allow_random`. `progress` is True for a bar, or
+    called with what is being done, how many images are done, and of how many.
     """
     settings = (features, precision, dtype, seed, unreadable, allow_random)
     plan = Plan(tuple(views), tuple(shifts), *settings)
@@ -70,17 +72,19 @@ def collect(
         dataset = open_images(dataset, **(images or {}))
     log = CollectionLog()
     if out is not None:
-        with Store.claim(Path(out), plan.settings(classifier, dataset)) as store:
-            collect_into(store, classifier, dataset, plan, batch_size, workers, advance, log)
+        wanted = plan.settings(classifier, dataset)
+        with Store.claim(Path(out), wanted) as store, track(progress) as step:
+            collect_into(store, classifier, dataset, plan, batch_size, workers, step, log)
             _warn(dataset, log, store.skipped())
         return _warn_unrelated(*load(out))
     shards = plan.shards(len(dataset))
-    blocks = compute_blocks(classifier, dataset, plan, shards, batch_size, workers, advance, log)
-    whole = combine_blocks([block for _, block in blocks])
+    with track(progress) as step:
+        made = compute_blocks(classifier, dataset, plan, shards, batch_size, workers, step, log)
+        whole = combine_blocks([block for _, block in made])
     _warn(dataset, log, whole.skipped)
     class_names = dataset.class_names or classifier.class_names
-    made = _to_predictions(whole, plan, class_names, describe_model(classifier, dataset))
-    return _warn_unrelated(*made)
+    source = describe_model(classifier, dataset)
+    return _warn_unrelated(*_to_predictions(whole, plan, class_names, source))
 
 
 def collect_into(
@@ -90,7 +94,7 @@ def collect_into(
     plan: Plan,
     batch_size: int = 256,
     workers: int | None = None,
-    advance: Callable[[int], object] = lambda count: None,
+    progress: Progress = ignore,
     log: CollectionLog | None = None,
 ) -> None:
     """Writes the shards that a store still lacks, and every few seconds what it has of the next.
@@ -98,7 +102,8 @@ def collect_into(
     So a run that is stopped, in whatever way, loses the work of seconds.
     """
     rows_of, gathered = _find_missing(store, images, plan)
-    advance(len(images) - sum(len(rows) for rows in rows_of.values()))
+    shown = len(images) - sum(len(rows) for rows in rows_of.values())
+    progress("collecting", shown, len(images))
     empty: dict[int, Block] = {}
     batches = compute_batches(classifier, images, plan, rows_of, batch_size, workers, log)
     unsaved: tuple[int, int] | None = None  # shard, and how many of its images are known
@@ -112,7 +117,8 @@ def collect_into(
             for k, rows, block in batches:
                 gathered.setdefault(k, []).append(block)
                 unsaved = k, rows.stop - plan.rows(k, len(images)).start
-                advance(len(rows))
+                shown += len(rows)
+                progress("collecting", shown, len(images))
                 if rows.stop == plan.rows(k, len(images)).stop:
                     whole = combine_blocks(gathered[k])
                     if len(whole.image):

@@ -35,9 +35,9 @@ from rightly.predictions.parquet import (
     read_columns,
 )
 from rightly.predictions.store import Store
+from rightly.progress import Progress, track
 
 COLLECTED = ("image", "name", "label", "shift")
-Progress = Callable[[int, int], object]  # shards scored, shards to be scored
 
 
 def apply(
@@ -46,7 +46,7 @@ def apply(
     out: str | os.PathLike[str],
     *,
     cluster: Cluster | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: Progress | bool = False,
     any_classifier: bool = False,
 ) -> int | None:
     """Writes a confidence for every prediction to `out`: a .csv file, else a Parquet data set.
@@ -64,8 +64,9 @@ def apply(
             "leave it out"
         )
     if predictions.is_dir() and out.suffix != ".csv":
-        with ScoringJob.begin(calibrator, predictions, out, any_classifier) as job:
-            _score_shards(job, cluster, progress)
+        begun = ScoringJob.begin(calibrator, predictions, out, any_classifier)
+        with begun as job, track(progress) as step:
+            _score_shards(job, cluster, step)
         return None
     if cluster is None:
         fitted, (rows, _) = load_calibrator(calibrator), load(predictions)
@@ -80,8 +81,8 @@ def apply(
         # Beside the file, because all nodes must see it; the system's own would be of each node.
         with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
             begun = ScoringJob.begin(calibrator, predictions, Path(folder), any_classifier)
-            with begun as job:
-                _score_shards(job, cluster, progress)
+            with begun as job, track(progress) as step:
+                _score_shards(job, cluster, step)
                 table = job.join()
             shifts = job.source.settings["shifts"]
         table["shift"] = ["" if value == 0 else shifts[value - 1] for value in table["shift"]]
@@ -188,14 +189,14 @@ def _score_shards(job: ScoringJob, cluster: Cluster | None, progress: Progress) 
     """Scores the shards that are not scored yet."""
     missing = job.target.missing()
     done = itertools.count(1)
-    progress(0, len(missing))
+    progress("applying", 0, len(missing))
     if cluster is not None:
-        run_shards(cluster, job, lambda k, answer: progress(next(done), len(missing)))
+        run_shards(cluster, job, lambda k, answer: progress("applying", next(done), len(missing)))
         return
     score = job.open()
     for k in missing:
         score(k)
-        progress(next(done), len(missing))
+        progress("applying", next(done), len(missing))
 
 
 def _check_classifier(fitted: FittedCalibrator, fingerprint: str | None) -> None:

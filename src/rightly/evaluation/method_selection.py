@@ -6,7 +6,7 @@ fit leaves out kinds of shifts, and only those evaluate it. The simplest
 candidate wins that is not worse than the best by more than one standard error of their difference.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from rightly.evaluation.data_sets import LabelledSet, TestSets
 from rightly.evaluation.results import unique
 from rightly.predictions import Predictions, check_labels
 from rightly.predictions.rows import sort_rows
+from rightly.progress import Progress, track
 from rightly.registry import did_you_mean
 from rightly.shapes import AnyArray
 
@@ -139,13 +140,13 @@ def select_method(
     *,
     expected_shift: float = EXPECTED_SHIFT,
     folds: int = FOLDS,
-    progress: Callable[[str], object] | None = None,
+    progress: Progress | bool = False,
 ) -> MethodChoice:
     """Selects one of the candidates, simplest first, by cross-validation on calibration data.
 
     `expected_shift` is the weight of shifted images in the comparison, where there are any, and in
     the candidates that take it. Candidates whose inputs are missing are skipped. `progress` is
-    called with the name of each candidate.
+    True for a bar, or called with each candidate, its number and how many there are.
     """
     if not 0 <= expected_shift <= 1:
         raise ValueError(f"expected_shift must lie between 0 and 1, got {expected_shift}")
@@ -166,24 +167,24 @@ def select_method(
     fold, kind = image % folds, predictions.shift_kinds()
     is_evaluated = (kind == 0) | (kind % folds == fold)
     losses = {}
-    for method in methods:
-        if progress is not None:
-            progress(method.name)
-        options: dict[str, Any] = {}
-        if method.takes("expected_shift"):
-            options["expected_shift"] = expected_shift
-        squares = torch.zeros(len(predictions), dtype=torch.float64)
-        for k in range(folds):
-            fit_rows = (fold != k) & ((kind == 0) | (kind % folds != k))
-            test_rows = is_evaluated & (fold == k)
-            if test_rows.any():
-                fitted = calibrator(method.name, **options)
-                fitted.fit(predictions[fit_rows], truth[fit_rows])
-                test = predictions[test_rows]
-                correct = fitted.classes(test) == truth[test_rows]
-                error = fitted.confidence(test) - correct.double()
-                squares[test_rows.cpu()] = error.square().cpu()
-        losses[method.name] = squares[is_evaluated.cpu()].numpy()
+    with track(progress) as step:
+        for number, method in enumerate(methods):
+            step(f"comparing {method.name}", number, len(methods))
+            options: dict[str, Any] = {}
+            if method.takes("expected_shift"):
+                options["expected_shift"] = expected_shift
+            squares = torch.zeros(len(predictions), dtype=torch.float64)
+            for k in range(folds):
+                fit_rows = (fold != k) & ((kind == 0) | (kind % folds != k))
+                test_rows = is_evaluated & (fold == k)
+                if test_rows.any():
+                    fitted = calibrator(method.name, **options)
+                    fitted.fit(predictions[fit_rows], truth[fit_rows])
+                    test = predictions[test_rows]
+                    correct = fitted.classes(test) == truth[test_rows]
+                    error = fitted.confidence(test) - correct.double()
+                    squares[test_rows.cpu()] = error.square().cpu()
+            losses[method.name] = squares[is_evaluated.cpu()].numpy()
     return _choose(losses, kind[is_evaluated].cpu().numpy(), expected_shift)
 
 
