@@ -18,7 +18,7 @@ from safetensors import safe_open
 import rightly
 from rightly import CALIBRATORS, NotFittedError, Predictions
 from rightly.calibrators.families import VectorCalibrator
-from rightly.calibrators.solvers import execution, optimise
+from rightly.calibrators.solvers import execution, networks
 from tests.calibrators.quick import choose_quick_arguments
 from tests.conftest import make, make_for
 
@@ -376,7 +376,7 @@ def test_contract(name, point, case_of):
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_contract_in_one(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(optimise, "ITERATIONS", 10)
+    monkeypatch.setattr(networks, "ITERATIONS", 10)
     case = Case(name, choose_quick_arguments(name), tmp_path)
     for point in CONTRACT:
         point(case)

@@ -54,7 +54,10 @@ def test_what_cannot_be_examined_is_refused(folder, capsys):
     for arguments, words in (
         (["nowhere.npz"], "there is no predictions file nowhere.npz"),
         ([folder / "cal.npz", folder / "cal.npz"], "TEST must have another name than CAL"),
-        ([folder / "cal.npz", "--expected-accuracy", "87"], "--expected-accuracy must be a number"),
+        (
+            [folder / "cal.npz", "--expected-accuracy", "87"],
+            "--expected-accuracy must be a fraction",
+        ),
     ):
         assert main(["doctor", *map(str, arguments)]) == 2
         assert words in capsys.readouterr().err

@@ -87,7 +87,7 @@ def test_an_empty_bin_keeps_the_middle_of_its_range():
 
 @pytest.mark.parametrize("arguments", [{"bins": 0}, {"bins": -3}, {"equal": "size"}])
 def test_bad_bins_are_refused(arguments):
-    with pytest.raises(ValueError, match=f"{next(iter(arguments))} must be"):
+    with pytest.raises(ValueError, match=f"{next(iter(arguments))} must (be|lie)"):
         rightly.calibrator("histogram_binning", **arguments)
 
 
