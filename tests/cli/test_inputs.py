@@ -23,17 +23,17 @@ def test_a_test_set_is_named_by_the_user_or_by_its_file():
 
 
 def test_views_are_chosen_and_ordered(files):
-    predictions, _ = inputs.read_data_set(files / "cal.npz", ["view2", "view0"])
+    [(predictions, _)] = inputs.read_data_sets([files / "cal.npz"], None, False, "view2,view0")
     assert predictions.view_names == ("view2", "view0")
-    assert inputs.read_data_set(files / "cal.npz")[0].view_names == ("view0", "view1", "view2")
+    [(predictions, _)] = inputs.read_data_sets([files / "cal.npz"], None, False)
+    assert predictions.view_names == ("view0", "view1", "view2")
 
 
 def test_test_sets_need_different_names(files):
     items = [f"mine={files / 'ind.npz'}", str(files / "blur.npz")]
-    tests = inputs.read_test_sets(items)
-    assert {name: len(test) for name, (test, _) in tests.items()} == {"mine": 200, "blur": 200}
+    assert inputs.read_paths(items) == {"mine": files / "ind.npz", "blur": files / "blur.npz"}
     with pytest.raises(ValueError, match="'blur' twice: write --on NAME=FILE"):
-        inputs.read_test_sets([*items, f"blur={files / 'ind.npz'}"])
+        inputs.read_paths([*items, f"blur={files / 'ind.npz'}"])
 
 
 def test_a_reference_may_be_an_alias():

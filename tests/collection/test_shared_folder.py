@@ -14,8 +14,8 @@ import pytest
 import rightly
 from rightly.collection import collect
 from rightly.deployment.batch_inference import apply
-from rightly.predictions.folder_lock import LOCK
 from rightly.predictions.parquet import SKIPPED
+from rightly.predictions.store import LOCK
 from tests.collection.tiny_model import SMALL, Tiny, class_folders
 from tests.processes import PIPE, STDOUT, spawn
 

@@ -3,8 +3,10 @@
 import shutil
 
 import numpy as np
+import pytest
 
 import rightly
+from rightly.evaluation.data_sets import load_data_set
 from rightly.predictions.files import read_image_names
 
 
@@ -41,3 +43,26 @@ def test_joined_files_have_their_classifier_in_common_but_no_path(store, tmp_pat
     joined = rightly.concatenate([one, other])
     assert joined.source.classifier == one.source.classifier
     assert joined.source.path is None and read_image_names(joined) is None
+
+
+def test_views_are_selected_in_order_or_left_out(tmp_path, sample):
+    rightly.save(tmp_path / "a.npz", *sample)
+    names = sample[0].view_names
+    predictions, _ = rightly.load(tmp_path / "a.npz", views=names[::-1])
+    assert predictions.view_names == names[::-1]
+    np.testing.assert_array_equal(
+        predictions.view_logits, sample[0].with_views(names[::-1]).view_logits
+    )
+    assert rightly.load(tmp_path / "a.npz", views=())[0].view_logits is None
+    with pytest.raises(ValueError, match="views must be some of those collected"):
+        rightly.load(tmp_path / "a.npz", views=["none"])
+
+
+def test_loaded_pairs_stand_for_paths(tmp_path, sample):
+    predictions, labels = sample
+    np.save(tmp_path / "a.npy", predictions.logits)
+    np.save(tmp_path / "labels.npy", labels)
+    pair = rightly.load(tmp_path / "a.npy", labels=tmp_path / "labels.npy")
+    assert load_data_set(pair)[0] is pair[0]
+    with pytest.raises(ValueError, match=r"cal must hold labels .* but .*a.npy has none.*labels="):
+        load_data_set(rightly.load(tmp_path / "a.npy"), argument="cal")

@@ -41,7 +41,6 @@ from rightly.cli import (
 )
 from rightly.cli.added_options import add_import_option
 from rightly.cli.console import ERR, OUT, ExitCode, print_line, show_warning, write_utf8
-from rightly.cli.file_options import add_file_options
 from rightly.cli.inputs import check_outputs
 
 COMMANDS = {
@@ -123,7 +122,7 @@ def _build() -> typer.core.TyperGroup:
     app.callback()(_describe)
     for name, module in COMMANDS.items():
         # \b keeps the example on a line of its own, ready to be copied.
-        command = check_outputs(add_import_option(add_file_options(module.run)))
+        command = check_outputs(add_import_option(module.run))
         app.command(name, epilog=f"\b\nExample: {module.EXAMPLE}")(command)
     return cast(typer.core.TyperGroup, typer.main.get_command(app))
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from rightly.cli.console import print_line, show_status
-from rightly.cli.inputs import DATA_SET, AnyClassifier, CalibratorFile
+from rightly.cli.inputs import DATA_SET, AnyClassifier, CalibratorFile, Probabilities
 
 EXAMPLE = "rightly adapt cal.safetensors today.npz --out adapted.safetensors"
 
@@ -18,6 +18,7 @@ def run(
         typer.Argument(metavar="UNLABELLED", help=f"Predictions, labels not needed: {DATA_SET}."),
     ],
     out: Annotated[Path, typer.Option(help="Where to write the adapted calibrator.")],
+    probabilities: Probabilities = False,
     any_classifier: AnyClassifier = False,
 ) -> None:
     """Adapt a calibrator to predictions without labels.
@@ -36,7 +37,7 @@ def run(
     check_name(out)
     with show_status("adapting"):
         fitted = load_calibrator(calibrator)
-        predictions, _ = load(unlabelled)
+        predictions, _ = load(unlabelled, probabilities=probabilities)
         if not any_classifier:
             known = CalibrationData.of_calibrator(fitted)
             check_same_classifier("unlabelled", known, predictions.fingerprint)

@@ -7,7 +7,7 @@ import typer
 
 from rightly.cli.console import print_line, show_steps
 from rightly.cli.engines import Engine, RayAddress, RayWorkers, make_cluster
-from rightly.cli.inputs import DATA_SET, AnyClassifier, CalibratorFile
+from rightly.cli.inputs import DATA_SET, AnyClassifier, CalibratorFile, Probabilities
 
 EXAMPLE = "rightly apply calibrator.safetensors test.npz --out confidence.csv"
 
@@ -18,6 +18,7 @@ def run(
     out: Annotated[
         Path, typer.Option(help="Where to write: .csv, or for a folder a Parquet data set.")
     ],
+    probabilities: Probabilities = False,
     engine: Engine = "local",
     ray_address: RayAddress = None,
     ray_workers: RayWorkers = None,
@@ -37,6 +38,7 @@ def run(
             cluster=cluster,
             progress=progress,
             any_classifier=any_classifier,
+            probabilities=probabilities,
         )
     subject = f"the confidences of {test}" if rows is None else f"{rows} confidences"
     print_line(f"{subject} are in {out}")

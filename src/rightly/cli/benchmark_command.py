@@ -12,13 +12,16 @@ from rightly.cli.inputs import (
     AnyClassifier,
     Batch,
     BootstrapSeed,
+    LabelFiles,
     Metrics,
+    Probabilities,
     Reference,
     Seeds,
     Views,
     make_bootstrap,
     select_given,
     select_names,
+    split_labels,
     split_names,
 )
 
@@ -47,6 +50,8 @@ def run(
         typer.Option(help="Sets to measure on, joined by commas.", show_default="all others"),
     ] = None,
     views: Views = None,
+    labels: LabelFiles = None,
+    probabilities: Probabilities = False,
     reference: Reference = None,
     resamples: Annotated[
         int | None,
@@ -96,6 +101,8 @@ def run(
             allow_overlap=allow_overlap,
             adapt=adapt,
             batch=batch,
+            labels=split_labels(labels),
+            probabilities=probabilities,
             **select_given(metrics=metrics),
         )
     print_skipped(result.skipped)

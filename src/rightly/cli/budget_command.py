@@ -7,7 +7,15 @@ from typing import Annotated
 import typer
 
 from rightly.cli.console import OUT, print_line, print_sentence, show_status, write_json
-from rightly.cli.inputs import Cal, Json, Views, read_data_set, split_names, split_numbers
+from rightly.cli.inputs import (
+    Cal,
+    Json,
+    LabelFiles,
+    Probabilities,
+    Views,
+    read_data_sets,
+    split_numbers,
+)
 
 EXAMPLE = "rightly budget cal.npz --budgets 1.5,2 --plot budget.pdf"
 
@@ -16,6 +24,8 @@ def run(
     cal: Cal,
     method: Annotated[str, typer.Option(help="The method that looks at the views.")] = "rightly",
     views: Views = None,
+    labels: LabelFiles = None,
+    probabilities: Probabilities = False,
     budgets: Annotated[
         str | None,
         typer.Option(
@@ -33,10 +43,10 @@ def run(
     from rightly.evaluation.views import compute_view_costs, recommend_budget
     from rightly.reporting.terminal import render_view_costs, show
 
-    predictions, labels = read_data_set(cal, split_names(views))
+    [(predictions, truth)] = read_data_sets([cal], labels, probabilities, views)
     passes = split_numbers(budgets, "--budgets") if budgets else ()
     with show_status(f"fitting {method} on halves of {len(predictions)} predictions"):
-        points = compute_view_costs(predictions, labels, method, passes)
+        points = compute_view_costs(predictions, truth, method, passes)
     print_line(
         f"{method} over {len(predictions.view_names)} views "
         f"({', '.join(predictions.view_names)}), measured on samples not fitted on"

@@ -6,7 +6,15 @@ from typing import Annotated
 import typer
 
 from rightly.cli.console import print_line
-from rightly.cli.inputs import AllowOverlap, AnyClassifier, OnIfAny, read_paths
+from rightly.cli.inputs import (
+    AllowOverlap,
+    AnyClassifier,
+    LabelFiles,
+    OnIfAny,
+    Probabilities,
+    read_data_sets,
+    read_paths,
+)
 from rightly.files import write_atomically
 
 EXAMPLE = "rightly card model.onnx --calibrator cal.safetensors --on test.npz"
@@ -28,6 +36,8 @@ def run(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write.", show_default="printed")
     ] = None,
+    labels: LabelFiles = None,
+    probabilities: Probabilities = False,
     any_classifier: AnyClassifier = False,
     allow_overlap: AllowOverlap = False,
 ) -> None:
@@ -40,9 +50,11 @@ def run(
             f"--on needs --calibrator, because {model} takes images: name the calibrator that it "
             "was exported with"
         )
+    paths = read_paths(on or [])
+    sets = read_data_sets(list(paths.values()), labels, probabilities)
     text = make_card(
         model,
-        read_paths(on or []),
+        dict(zip(paths, sets, strict=True)),
         calibrator,
         block_only=block,
         any_classifier=any_classifier,

@@ -14,19 +14,20 @@ from rightly.cli.inputs import (
     Cal,
     Intervals,
     Json,
+    LabelFiles,
     Methods,
     Metrics,
     On,
+    Probabilities,
     Reference,
     Resamples,
     Seeds,
     Views,
     make_bootstrap,
-    read_data_set,
-    read_test_sets,
+    read_data_sets,
+    read_paths,
     select_given,
     select_names,
-    split_names,
 )
 
 EXAMPLE = "rightly compare cal.npz --on id=test.npz --on blur=blurred.npz"
@@ -38,6 +39,8 @@ def run(
     methods: Methods = None,
     metrics: Metrics = None,
     views: Views = None,
+    labels: LabelFiles = None,
+    probabilities: Probabilities = False,
     seeds: Seeds = 1,
     reference: Reference = None,
     intervals: Intervals = True,
@@ -59,8 +62,9 @@ def run(
 
     if reference and not intervals:
         raise ValueError("--reference has no meaning with --no-intervals: leave one of them out")
-    data = read_data_set(cal, split_names(views))
-    tests = read_test_sets(on, split_names(views))
+    paths = read_paths(on)
+    data, *sets = read_data_sets([cal, *paths.values()], labels, probabilities, views)
+    tests = dict(zip(paths, sets, strict=True))
     with show_steps() as progress:
         comparison = compare(
             data,

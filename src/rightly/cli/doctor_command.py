@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from rightly.cli.console import ExitCode, print_line, show_status, write_json
-from rightly.cli.inputs import DATA_SET, Json, read_paths
+from rightly.cli.inputs import DATA_SET, Json, LabelFiles, Probabilities, assign_labels, read_paths
 
 EXAMPLE = "rightly doctor cal.npz test.npz --expected-accuracy 0.9"
 STYLES = {"error": "red", "warning": "yellow"}
@@ -24,6 +24,8 @@ def run(
             help="Accuracy of the classifier on images like those of CAL.", show_default="any"
         ),
     ] = None,
+    labels: LabelFiles = None,
+    probabilities: Probabilities = False,
     json: Json = None,
 ) -> int:
     """Look for what is wrong with predictions and labels.
@@ -35,8 +37,17 @@ def run(
     paths = read_paths(tests or (), "TEST")
     if cal.stem in paths:
         raise ValueError(f"TEST must have another name than CAL, got {cal.stem} twice: NAME=TEST")
+    sets = {cal.stem: cal, **paths}
+    files = assign_labels(labels, list(sets.values()))
     with show_status("examining"):
-        findings = examine(cal, paths, expected_accuracy=expected_accuracy, name=cal.stem)
+        findings = examine(
+            cal,
+            paths,
+            expected_accuracy=expected_accuracy,
+            name=cal.stem,
+            labels={name: files[path] for name, path in sets.items() if path in files},
+            probabilities=probabilities,
+        )
     for finding in findings:
         print_line(
             f"{finding.data_set}: {finding.severity}, {finding.name}",

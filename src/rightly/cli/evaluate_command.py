@@ -17,8 +17,11 @@ from rightly.cli.inputs import (
     CalibratorFile,
     Intervals,
     Json,
+    LabelFiles,
+    Probabilities,
     Resamples,
     make_bootstrap,
+    read_data_sets,
 )
 
 EXAMPLE = "rightly evaluate calibrator.safetensors test.npz --json values.json"
@@ -29,6 +32,8 @@ def run(
     test: Annotated[
         Path, typer.Argument(metavar="TEST", help=f"Test predictions with labels: {DATA_SET}.")
     ],
+    labels: LabelFiles = None,
+    probabilities: Probabilities = False,
     intervals: Intervals = True,
     resamples: Resamples = None,
     bootstrap_seed: BootstrapSeed = 0,
@@ -57,9 +62,10 @@ def run(
 
     requirements = [Requirement.parse(text) for text in require or ()]
     bootstrap = make_bootstrap(intervals, resamples, bootstrap_seed)
+    [data] = read_data_sets([test], labels, probabilities)
     evaluation = evaluate(
         calibrator,
-        {test.stem: test},
+        {test.stem: data},
         bootstrap=bootstrap,
         any_classifier=any_classifier,
         allow_overlap=allow_overlap,

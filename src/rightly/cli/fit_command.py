@@ -7,7 +7,7 @@ import typer
 
 from rightly.cli.console import OUT, print_line, show_status, show_steps
 from rightly.cli.cost_options import CostError, CostGain, CostReview, read_costs
-from rightly.cli.inputs import Cal, Views, read_data_set, split_names
+from rightly.cli.inputs import Cal, LabelFiles, Probabilities, Views, read_data_sets
 
 if TYPE_CHECKING:
     from rightly.calibrators import FittedCalibrator
@@ -24,6 +24,8 @@ def run(
         str, typer.Option(help="A name (rightly methods lists them), or auto.")
     ] = "rightly",
     views: Views = None,
+    labels: LabelFiles = None,
+    probabilities: Probabilities = False,
     seed: Annotated[int, typer.Option(help="Of a fit that draws at random.")] = 0,
     threshold: Annotated[
         float | None,
@@ -87,10 +89,11 @@ def run(
     from rightly.calibrators.serialization import check_name
     from rightly.checks import check_fraction
     from rightly.fitting import fit
+    from rightly.predictions import check_labels
     from rightly.predictions.rows import holdout_mask
 
     check_name(out)
-    predictions, labels = read_data_set(cal, split_names(views))
+    [(predictions, truth)] = read_data_sets([cal], labels, probabilities, views)
     options = {"expected_shift": expected_shift, "neighbours": neighbours}
     if method != "auto":
         for name, value in options.items():
@@ -99,12 +102,13 @@ def run(
                 raise ValueError(f"{option} is for --method rightly, got --method {method}")
     costs = read_costs(cost_error, cost_review, cost_gain)
     if method == "auto":
-        seen = predictions, labels
+        truth = check_labels(truth, predictions)
+        seen = predictions, truth
         if not crossfit and any(x is not None for x in (accuracy, costs, coverage)):
             # The labels that the threshold is found on have no say in anything else.
             check_fraction("threshold_share", threshold_share)
             rows = ~holdout_mask(predictions, threshold_share)
-            seen = predictions[rows], labels[rows]
+            seen = predictions[rows], truth[rows]
         method = _select_method(*seen, expected_shift)
     options["seed"] = seed
     arguments: dict[str, Any] = {
@@ -116,7 +120,7 @@ def run(
         fitted = fit(
             method,
             predictions,
-            labels,
+            truth,
             threshold=threshold,
             accuracy=accuracy,
             assurance=assurance,

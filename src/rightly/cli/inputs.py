@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rightly.checks import check_choice
 from rightly.files import check_target
 
 if TYPE_CHECKING:
     from rightly.classifiers import Preprocessing
     from rightly.evaluation.results import Bootstrap
     from rightly.predictions import Predictions
-    from rightly.tensor_shapes import Labels
 
 OUTPUTS = ("out", "json", "plot")  # options that name what a command writes
 DATA_SET = ".npz, .npy, .pt or .csv, or a folder that collect wrote"
-# Parameters of commands that name data sets.
-DATA_SETS = ("cal", "test", "unlabelled", "new", "on")
 
 Cal = Annotated[
     Path,
@@ -39,6 +37,18 @@ OnIfAny = Annotated[
 Views = Annotated[
     str | None,
     typer.Option("--views", help="Use only these views, in this order.", show_default="all"),
+]
+LabelFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labels",
+        metavar="[DATA=]FILE",
+        help="Labels of data sets without any: .npy, .pt, .npz or text; repeatable.",
+    ),
+]
+Probabilities = Annotated[
+    bool,
+    typer.Option("--probabilities", help="Arrays and tables hold probabilities, not logits."),
 ]
 Metrics = Annotated[
     str | None,
@@ -168,26 +178,42 @@ def read_paths(items: Sequence[str], option: str = "--on") -> dict[str, Path]:
     return paths
 
 
-def read_data_set(path: Path, views: Sequence[str] = ()) -> "tuple[Predictions, Labels]":
-    """Predictions with labels; with these views only, where any are named."""
+def split_labels(items: Sequence[str] | None) -> dict[Path, Path]:
+    """Files of arguments DATA=FILE by data set."""
+    pairs = [item.rpartition("=")[::2] for item in items or ()]
+    for data, file in pairs:
+        if not data:
+            raise ValueError(
+                "labels must say whose they are where there are several data sets, got "
+                f"{file}: write DATA={file}"
+            )
+    return {Path(data): Path(file) for data, file in pairs}
+
+
+def assign_labels(items: Sequence[str] | None, paths: Sequence[Path]) -> dict[Path, Path]:
+    """Files of arguments [DATA=]FILE by data set; without DATA, of the only one."""
+    if len(set(paths)) == 1:
+        items = [item if "=" in item else f"{paths[0]}={item}" for item in items or ()]
+    files = split_labels(items)
+    for path in files:
+        check_choice("labels", str(path), [str(one) for one in paths])
+    return files
+
+
+def read_data_sets(
+    paths: Sequence[Path],
+    labels: Sequence[str] | None,
+    probabilities: bool,
+    views: str | None = None,
+) -> "list[tuple[Predictions, Any]]":
+    """Predictions and labels, if there are any, as options say how to read them."""
     from rightly.predictions import load
 
-    predictions, labels = load(path)
-    if views and predictions.view_names != tuple(views):
-        predictions = predictions.with_views(list(views))
-    if labels is None:
-        raise ValueError(
-            f"{path} must hold labels to fit or measure with, but it has none: name a file that "
-            "has them by --labels FILE"
-        )
-    return predictions, labels
-
-
-def read_test_sets(
-    items: Sequence[str], views: Sequence[str] = ()
-) -> "dict[str, tuple[Predictions, Labels]]":
-    """The data sets of arguments [NAME=]FILE."""
-    return {name: read_data_set(path, views) for name, path in read_paths(items).items()}
+    files, names = assign_labels(labels, paths), split_names(views) or None
+    return [
+        load(path, labels=files.get(path), probabilities=probabilities, views=names)
+        for path in paths
+    ]
 
 
 def select_names(joined: str | None) -> str | list[str] | None:

@@ -11,10 +11,12 @@ from rightly.cli.inputs import (
     AnyClassifier,
     BootstrapSeed,
     FitSeed,
+    LabelFiles,
     OnIfAny,
+    Probabilities,
     Views,
-    read_data_set,
-    read_test_sets,
+    read_data_sets,
+    read_paths,
     split_names,
 )
 from rightly.registry import did_you_mean
@@ -44,6 +46,8 @@ def run(
     ] = None,
     on: OnIfAny = None,
     views: Views = None,
+    labels: LabelFiles = None,
+    probabilities: Probabilities = False,
     bins: Annotated[int, typer.Option(help="Of a reliability diagram.")] = 15,
     metric: Annotated[str, typer.Option(help="Of the figure of views.")] = "brier",
     resamples: Annotated[int, typer.Option(help="For intervals and bands.")] = 1000,
@@ -76,8 +80,11 @@ def run(
         raise ValueError(f"plot {kind} needs --cal, the predictions to fit on")
     if is_fitted_here and len(names) > 1:
         raise ValueError(f"plot {kind} draws one method, got --methods {methods}")
-    data = None if cal is None else read_data_set(cal, split_names(views))
-    tests = load_test_sets(read_test_sets(on, split_names(views)))
+    paths = read_paths(on)
+    files = [*paths.values(), *([] if cal is None else [cal])]
+    sets = read_data_sets(files, labels, probabilities, views)
+    tests = load_test_sets(dict(zip(paths, sets, strict=False)))
+    data = None if cal is None else sets[-1]
     with show_status(f"drawing {kind}"):
         fitted = {} if is_fitted_here else _fit_or_load(names, data, calibrator or [], fit_seed)
         known = [] if data is None else [CalibrationData.of_predictions(data[0])]

@@ -6,7 +6,14 @@ from typing import Annotated
 import typer
 
 from rightly.cli.console import print_line, show_status
-from rightly.cli.inputs import DATA_SET, AnyClassifier, CalibratorFile, read_data_set
+from rightly.cli.inputs import (
+    DATA_SET,
+    AnyClassifier,
+    CalibratorFile,
+    LabelFiles,
+    Probabilities,
+    read_data_sets,
+)
 
 EXAMPLE = "rightly recalibrate cal.safetensors new.npz --out new.safetensors"
 
@@ -17,6 +24,8 @@ def run(
         Path, typer.Argument(metavar="NEW", help=f"New predictions with labels: {DATA_SET}.")
     ],
     out: Annotated[Path, typer.Option(help="Where to write the recalibrated calibrator.")],
+    labels: LabelFiles = None,
+    probabilities: Probabilities = False,
     any_classifier: AnyClassifier = False,
 ) -> None:
     """Correct level and slope of a calibrator by a few new labels.
@@ -33,12 +42,12 @@ def run(
     check_target(out, [calibrator, new])
     with show_status("recalibrating"):
         fitted = load_calibrator(calibrator)
-        predictions, labels = read_data_set(new)
+        [(predictions, truth)] = read_data_sets([new], labels, probabilities)
         if not any_classifier:
             known = CalibrationData.of_calibrator(fitted)
             check_same_classifier("new", known, predictions.fingerprint)
         predictions = fitted.select_views(predictions)
-        recalibrated = fitted.recalibrate(predictions, labels)
+        recalibrated = fitted.recalibrate(predictions, truth)
         recalibrated.save(out)
     record, rows = recalibrated.record["recalibrated"], predictions[predictions.unshifted()]
     means = [float(one.confidence(rows).mean()) for one in (fitted, recalibrated)]

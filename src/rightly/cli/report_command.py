@@ -13,15 +13,16 @@ from rightly.cli.inputs import (
     AllowOverlap,
     AnyClassifier,
     BootstrapSeed,
+    LabelFiles,
     On,
+    Probabilities,
     Resamples,
     Views,
     make_bootstrap,
+    read_data_sets,
     read_paths,
     select_given,
-    split_names,
 )
-from rightly.predictions.reading import current_reading
 
 EXAMPLE = "rightly report cal.npz --on test.npz --out report.html"
 
@@ -59,6 +60,8 @@ def run(
         ),
     ] = None,
     views: Views = None,
+    labels: LabelFiles = None,
+    probabilities: Probabilities = False,
     images: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Where the images that were collected are."),
@@ -95,8 +98,8 @@ def run(
         "bootstrap-seed": bootstrap_seed,
         "any-classifier": any_classifier,
         "allow-overlap": allow_overlap,
-        "probabilities": current_reading().probabilities,
-        "labels": list(current_reading().labels),
+        "probabilities": probabilities,
+        "labels": labels,
         "out": out,
     }
     if cal is None and calibrator is None:
@@ -105,14 +108,16 @@ def run(
     from rightly.reporting import report
     from rightly.reporting.formatting import describe_accuracy
 
+    paths = read_paths(on)
+    files = [*paths.values(), *([] if cal is None else [cal])]
+    sets = read_data_sets(files, labels, probabilities, views)
     with show_steps() as progress:
         made = report(
-            read_paths(on),
-            cal=cal,
+            dict(zip(paths, sets, strict=False)),
+            cal=None if cal is None else sets[-1],
             calibrator=calibrator,
             out=out,
             method=method,
-            views=split_names(views) or None,
             images=None if images is None else open_images(images, layout=layout),
             groups=groups,
             class_names=read_class_names(class_names),

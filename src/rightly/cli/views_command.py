@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rightly.cli.console import OUT, print_sentence, show_steps, write_json
-from rightly.cli.inputs import BootstrapSeed, Cal, Json, read_data_set
+from rightly.cli.inputs import BootstrapSeed, Cal, Json, LabelFiles, Probabilities, read_data_sets
 
 if TYPE_CHECKING:
     from rightly.evaluation.views import ViewGain
@@ -20,6 +20,8 @@ def run(
         int | None,
         typer.Option(metavar="N", help="Try sets of at most this many views.", show_default="all"),
     ] = None,
+    labels: LabelFiles = None,
+    probabilities: Probabilities = False,
     bootstrap_seed: BootstrapSeed = 0,
     json: Json = None,
 ) -> None:
@@ -27,11 +29,11 @@ def run(
     from rightly.evaluation.views import rank_views, recommend_views
     from rightly.reporting.terminal import render_views, show
 
-    predictions, labels = read_data_set(cal)
+    [(predictions, truth)] = read_data_sets([cal], labels, probabilities)
     if most is not None and most < 1:
         raise ValueError(f"--most must be at least 1, got {most}")
     with show_steps() as progress:
-        ranking = rank_views(predictions, labels, most=most, seed=bootstrap_seed, progress=progress)
+        ranking = rank_views(predictions, truth, most=most, seed=bootstrap_seed, progress=progress)
     show(OUT, render_views, ranking)
     sentence = recommend_views(ranking)
     print_sentence(sentence)

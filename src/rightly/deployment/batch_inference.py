@@ -48,12 +48,14 @@ def apply(
     cluster: Cluster | None = None,
     progress: Progress | bool = False,
     any_classifier: bool = False,
+    probabilities: bool = False,
 ) -> int | None:
     """Writes a confidence for every prediction to `out`: a .csv file, else a Parquet data set.
 
     `calibrator` and `predictions` are files; predictions that collect wrote as a folder are scored
     shard by shard, with a `cluster` by workers of Ray. Returns the number of rows of a CSV file.
     Predictions of another classifier than the calibrated one are refused unless `any_classifier`.
+    With `probabilities`, arrays and tables hold these, as in `load`.
     """
     calibrator, predictions, out = Path(calibrator), Path(predictions), Path(out)
     if out.suffix == ".csv" or os.path.lexists(out) and not out.is_dir():
@@ -69,7 +71,8 @@ def apply(
             _score_shards(job, cluster, step)
         return None
     if cluster is None:
-        fitted, (rows, _) = load_calibrator(calibrator), load(predictions)
+        fitted = load_calibrator(calibrator)
+        rows, _ = load(predictions, probabilities=probabilities)
         if not any_classifier:
             _check_classifier(fitted, rows.fingerprint)
         columns = _describe_rows(rows)

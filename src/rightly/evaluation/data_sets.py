@@ -29,21 +29,14 @@ def load_data_set(
 
 
 def _read_data_set(source: Any, views: Sequence[str] | None, argument: str) -> LabelledSet:
-    if isinstance(source, str | os.PathLike):
-        predictions, labels = load(source)
-        if labels is None:
-            raise ValueError(
-                f"{argument} must hold labels to fit or measure with, but {os.fspath(source)} has "
-                "none: save it with rightly.save(path, predictions, labels), or name a file that "
-                "has them by labels="
-            )
-    elif isinstance(source, tuple) and len(source) == 2 and isinstance(source[0], Predictions):
-        predictions, labels = source[0], check_labels(source[1], source[0])
-    else:
+    given = load(source) if isinstance(source, str | os.PathLike) else source
+    if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Predictions)):
         raise TypeError(
             f"{argument} must be a path or (predictions, labels), got {type(source).__name__}: "
             "wrap logits as (rightly.Predictions(logits), labels)"
         )
+    predictions = given[0]
+    labels = check_labels(given[1], predictions, argument)
     if views and predictions.view_names != tuple(views):
         predictions = predictions.with_views(views)
     return predictions, labels

@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from rightly.predictions.concatenation import concatenate as concatenate
     from rightly.predictions.files import load as load
     from rightly.predictions.files import save as save
-    from rightly.predictions.labels import check_labels as check_labels
     from rightly.predictions.predictions import Predictions as Predictions
     from rightly.predictions.predictions import Source as Source
+    from rightly.predictions.validation import check_labels as check_labels
 
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "concatenation": ("concatenate",),
         "files": ("load", "save"),
-        "labels": ("check_labels",),
         "predictions": ("Predictions", "Source"),
+        "validation": ("check_labels",),
     },
 )

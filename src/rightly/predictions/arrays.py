@@ -12,13 +12,14 @@ import numpy as np
 import torch
 
 from rightly.predictions import npz
-from rightly.predictions.labels import COLUMN, check_labels, number_labels
 from rightly.predictions.predictions import Predictions
+from rightly.predictions.validation import check_labels
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels
 
 TORCH = (".pt", ".pth")
 SUFFIXES = (".npy", *TORCH, ".csv")
+COLUMN = "label"
 
 
 def read(path: Path, probabilities: bool) -> tuple[Predictions, Labels | None]:
@@ -84,6 +85,22 @@ def _take_arrays(stored: dict[Any, Any]) -> dict[Any, Any]:
     } | lists
 
 
+def read_label_column(path: Path, class_names: tuple[str, ...] | None) -> np.ndarray:
+    """Labels in text: one per line, or the column `label` of a table."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        rows = [row for row in csv.reader(file) if row]
+    header = [cell.strip() for cell in rows[0]] if rows else []
+    if COLUMN in header:
+        place = header.index(COLUMN)
+        texts = [row[place].strip() if place < len(row) else "" for row in rows[1:]]
+        return _number_labels(texts, class_names)
+    if not rows or max(map(len, rows)) > 1:
+        raise ValueError(
+            f"it must have one label per line, or a column {COLUMN!r}, got {header[:5]}"
+        )
+    return _number_labels([row[0].strip() for row in rows], class_names)
+
+
 def _read_table(path: Path, probabilities: bool) -> tuple[Predictions, Labels | None]:
     """A column for each class, under its name, and a column `label` where there are labels."""
     try:
@@ -106,7 +123,9 @@ def _read_table(path: Path, probabilities: bool) -> tuple[Predictions, Labels | 
         )
         if texts is None:
             return predictions, None
-        return predictions, check_labels(number_labels(texts, predictions.class_names), predictions)
+        return predictions, check_labels(
+            _number_labels(texts, predictions.class_names), predictions
+        )
     except (ValueError, TypeError, csv.Error) as error:
         raise ValueError(f"{path}: {_add_option(str(error))}") from error
 
@@ -126,6 +145,18 @@ def _check_header(names: tuple[str, ...]) -> None:
         f"its first line must name the columns, got the numbers {list(names[:5])}: begin with a "
         f"line of class names, such as cat,dog,{COLUMN}"
     )
+
+
+def _number_labels(texts: list[str], names: tuple[str, ...] | None) -> np.ndarray:
+    """Classes by name if every text is the name of one, else by number."""
+    if names and set(texts) <= set(names):
+        return np.array([names.index(text) for text in texts])
+    try:
+        return np.array([int(text) for text in texts])
+    except ValueError:
+        odd = next(text for text in texts if not text.lstrip("-").isdecimal())
+        known = f", or {', '.join(names[:5])}{' ...' if len(names) > 5 else ''}" if names else ""
+        raise ValueError(f"labels must be whole numbers from 0{known}, got {odd[:40]!r}") from None
 
 
 def _add_option(message: str) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from rightly.files import write_atomically
-from rightly.predictions.labels import check_labels
 from rightly.predictions.predictions import Predictions
+from rightly.predictions.validation import check_labels
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels
 

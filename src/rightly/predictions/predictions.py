@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from rightly.predictions.binary import stack_probabilities, stack_scores
-from rightly.predictions.labels import check_labels
 from rightly.predictions.masking import has_masked
 from rightly.predictions.validation import (
     check_class_names,
     check_features,
     check_image,
     check_integers,
+    check_labels,
     check_log_probabilities,
     check_logits,
     check_rows,

@@ -16,8 +16,8 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from rightly.predictions.labels import check_labels
 from rightly.predictions.predictions import Predictions
+from rightly.predictions.validation import check_labels
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels, PerSampleBool
 

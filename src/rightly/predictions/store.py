@@ -1,10 +1,15 @@
 """Writing predictions as a Parquet data set, shard by shard (the columns: see `parquet.py`).
 
 Shards appear whole or not at all, so a run that was killed goes on with those that are missing;
-what it had of the next one is in a hidden file, `.partial-000000.parquet`.
+what it had of the next one is in a hidden file, `.partial-000000.parquet`. One run per folder: its
+lock ends with the process that holds it, however that ends.
 """
 
 import json
+import os
+import platform
+import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +20,6 @@ import numpy as np
 
 from rightly.files import parse_json, write_atomically
 from rightly.optional import require
-from rightly.predictions.folder_lock import LOCK, lock_folder, remove_leftovers
 from rightly.predictions.masking import MASKED
 from rightly.predictions.parquet import (
     DAMAGE,
@@ -23,14 +27,23 @@ from rightly.predictions.parquet import (
     SKIPPED,
     VERSION,
     damage_error,
+    list_shards,
+    name_shard,
     read_schema,
     read_settings,
     to_array,
 )
-from rightly.predictions.shards import list_shards, name_shard
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 PARTIALS = ".partial-*.parquet"
 DONE = b"rightly.done"
+LOCK = ".rightly.lock"
+LEFTOVERS = ".*.parquet.*.part"  # what a writer has not finished, see `write_atomically`
+ABANDONED_S = 3600  # an unchanged part of another host has no writer: they take seconds
 
 
 @dataclass(frozen=True)
@@ -70,7 +83,7 @@ class Store:
         # As they will be read back: JSON knows no tuples.
         wanted = json.loads(json.dumps({"version": VERSION, **settings}))
         cls._make_folder(path)
-        remove_leftovers(path)
+        _remove_leftovers(path)
         store = cls(path, wanted)
         stored_before = [*store.shards(), *sorted(path.glob(PARTIALS))]
         if stored_before:
@@ -234,3 +247,83 @@ def _write_table(path: Path, table: Any) -> None:
 def _shorten(value: object) -> str:
     text = str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+@contextmanager
+def lock_folder(path: Path) -> Iterator[None]:
+    """Holds a folder for this run alone; refuses one that another run holds."""
+    file = _acquire_lock(path)
+    try:
+        yield
+    finally:
+        (path / LOCK).unlink(missing_ok=True)  # before the lock ends: it is still ours
+        os.close(file)
+
+
+def _acquire_lock(path: Path) -> int:
+    while True:
+        file = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            _lock_file(file, path)
+            if _is_at(file, path / LOCK):
+                os.ftruncate(file, 0)
+                os.pwrite(file, f"process {os.getpid()} on {platform.node()}".encode(), 0)
+                return file
+        except BlockingIOError as error:
+            owner = os.pread(file, 200, 0).decode(errors="replace") or "another process"
+            os.close(file)
+            raise ValueError(
+                f"out must be a folder that no other run writes to, but {owner} is writing to "
+                f"{path}: wait until it has ended, or choose another folder"
+            ) from error
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)  # its holder removed it meanwhile
+
+
+def _lock_file(file: int, path: Path) -> None:
+    try:
+        if fcntl is None:
+            raise OSError("this system has no flock")
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        message = f"{path} cannot be locked ({error}): let no other run write to it"
+        warnings.warn(message, UserWarning, stacklevel=2)
+
+
+def _is_at(file: int, path: Path) -> bool:
+    """Whether an open file is the one at this path."""
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Removes what writers left that are gone; what one is still writing stays."""
+    for part in path.glob(LEFTOVERS):
+        if not _has_writer(part):
+            part.unlink(missing_ok=True)
+
+
+def _has_writer(part: Path) -> bool:
+    head, process, _ = part.name.rsplit(".", 2)
+    if head.endswith(f".{platform.node()}"):
+        return process.isdecimal() and _is_alive(int(process))
+    try:
+        return time.time() - part.stat().st_mtime < ABANDONED_S and not head.endswith(".parquet")
+    except FileNotFoundError:
+        return False
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True

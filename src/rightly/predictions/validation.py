@@ -2,14 +2,24 @@
 
 import warnings
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rightly.predictions.masking import MASKED, bound_half, bound_masked, check_range
+from rightly.predictions.masking import (
+    MASKED,
+    bound_half,
+    bound_masked,
+    check_possible,
+    check_range,
+)
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Features, Labels, Logits, ViewLogits
+
+if TYPE_CHECKING:
+    from rightly.predictions.predictions import Predictions
 
 # Rows that sum to 1 this closely, all of them, are probabilities; float16 ones miss 1 by 1e-3.
 SUM_TOLERANCE = 5e-3
@@ -199,6 +209,30 @@ def check_integers(name: str, meaning: str, values: AnyArray, logits: Tensor) ->
             f"{name} must have shape ({len(logits)},) like logits, got {tuple(tensor.shape)}"
         )
     return tensor.to(logits.device, torch.int64)
+
+
+def check_labels(
+    labels: AnyArray | None, predictions: "Predictions", argument: str = "predictions"
+) -> Labels:
+    """Validate true classes: int64 on the device of the predictions.
+
+    `argument` is what an error calls the predictions of which there are no labels.
+    """
+    if labels is None:  # what `load` returns for data without them
+        raise ValueError(
+            f"{argument} must hold labels to fit or measure with, but "
+            f"{predictions.source.path or 'it'} has none: save it with "
+            "rightly.save(path, predictions, labels), or load it with labels='FILE'"
+        )
+    tensor = check_integers("labels", "the true class of each sample", labels, predictions.logits)
+    low, high, c = int(tensor.min()), int(tensor.max()), predictions.class_count
+    if low < 0 or high >= c:
+        raise ValueError(
+            f"labels must lie in 0..{c - 1} for {c} classes, got {low}..{high}: "
+            "do the labels count from 1, or belong to another class list?"
+        )
+    check_possible(tensor, predictions.logits)
+    return tensor
 
 
 def check_rows(rows: AnyArray, logits: Tensor) -> Tensor:

@@ -121,9 +121,11 @@ def report(
     fitted = None if calibrator is None else open_calibrator(calibrator)
     opened = open_data_sets(tests, views)
     loaded = load_test_sets(opened)
-    if out is not None:
-        check_target(out, [cal, calibrator, images, groups, *tests.values()])
     data = None if cal is None else load_data_set(cal, views, argument="cal")
+    read = [*([] if data is None else [data]), *opened.values()]
+    paths = [predictions.source.path for predictions, _ in read]
+    if out is not None:
+        check_target(out, [calibrator, images, groups, *paths])
     known = [] if data is None else [CalibrationData.of_predictions(data[0])]
     known += [] if fitted is None else [CalibrationData.of_calibrator(fitted)]
     check_test_sets(known, loaded, any_classifier, allow_overlap)
@@ -142,15 +144,15 @@ def report(
         view_gains = rank_own_views(fitted, data, step)
     resolved = evaluation.bootstrap if comparison is None else comparison.bootstrap
     assert resolved is not None
-    read = [*([] if data is None else [data]), *opened.values()]
-    sources = [calibrator, groups, *(predictions.source.path for predictions, _ in read)]
     shown = Study(
         title=title,
         method=fitted.title,
         calibration_count=fitted.calibrator.sample_count or 0,
         sets=build_sets(evaluation, pictures, of_rows),
         metrics=measured,
-        provenance=Provenance(command, read_versions(), digest_files(sources), 0, resolved),
+        provenance=Provenance(
+            command, read_versions(), digest_files([calibrator, groups, *paths]), 0, resolved
+        ),
         comparison=() if comparison is None else comparison.results,
         reference=resolved.reference or "",
         fit_notes=() if comparison is None else comparison.notes,

@@ -36,7 +36,6 @@ from rightly.predictions import Predictions, check_labels, load
 from rightly.predictions.arrays import SUFFIXES, read_array
 from rightly.predictions.npz import read_arrays
 from rightly.predictions.parquet import open_shards, read_columns
-from rightly.predictions.reading import current_reading
 
 Examined = tuple[Predictions, Tensor | None]
 NO_LABELS = "save them with labels: rightly.save(path, predictions, labels)"
@@ -48,22 +47,30 @@ def examine(
     *,
     expected_accuracy: float | None = None,
     name: str = "cal",
+    labels: Mapping[str, str | os.PathLike[str]] | None = None,
+    probabilities: bool = False,
 ) -> tuple[Finding, ...]:
-    """What is wrong with calibration data and test sets, each a path or (predictions, labels).
+    """Find what is wrong with calibration data and test sets, paths or (predictions, labels).
 
     In a pair, predictions may also be an array of logits as it came. `expected_accuracy` is what
     the classifier reaches on images like the calibration images; `name` is what findings call
-    the calibration data. Nothing is changed.
+    the calibration data. For paths, `labels` maps names of data sets to files of labels, and
+    `probabilities` says what arrays hold, as in `load`. Nothing is changed.
     """
     if expected_accuracy is not None:
         check_share("expected_accuracy", expected_accuracy)
     findings: list[Finding] = []
-    opened = _open(name, cal, findings)
+
+    def read(title: str, source: Any) -> Examined | None:
+        file = (labels or {}).get(title)
+        return _open(title, source, findings, labels=file, probabilities=probabilities)
+
+    opened = read(name, cal)
     if opened is not None:
         findings += _examine_set(name, *opened, expected_accuracy, is_cal=True)
     sets: dict[str, Predictions] = {}
     for title, source in (tests or {}).items():
-        test = _open(title, source, findings)
+        test = read(title, source)
         if test is None:
             continue
         sets[title] = test[0]
@@ -74,11 +81,11 @@ def examine(
     return tuple(findings)
 
 
-def _open(name: str, source: Any, findings: list[Finding]) -> Examined | None:
+def _open(name: str, source: Any, findings: list[Finding], **how: Any) -> Examined | None:
     """A data set; None, and a finding, where its arrays are not what they should be."""
     if isinstance(source, str | os.PathLike):
         try:
-            return load(source)
+            return load(source, **how)
         except (TypeError, ValueError) as error:
             logits, labels = _read_raw(Path(source))
             findings.append(_explain(name, logits, labels, error))
@@ -140,7 +147,7 @@ def _examine_set(
 ) -> Iterator[Finding]:
     for finding in find_bad_scores(name, predictions):
         # What was declared to be probabilities has their logarithms as logits.
-        if finding.name != "log_probabilities" or not current_reading().probabilities:
+        if finding.name != "log_probabilities" or not predictions.source.probabilities:
             yield finding
     yield from find_bad_views(name, predictions)
     yield from find_unshifted(name, predictions)

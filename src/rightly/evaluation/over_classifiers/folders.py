@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rightly.predictions.arrays import SUFFIXES
-from rightly.predictions.shards import SHARDS
+from rightly.predictions.parquet import SHARDS
 from rightly.registry import did_you_mean
 
 FILES = (".npz", *SUFFIXES)

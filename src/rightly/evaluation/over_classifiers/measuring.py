@@ -27,7 +27,8 @@ from rightly.evaluation.results import RESAMPLES, Result
 from rightly.files import digest_file
 from rightly.metrics import Outcomes
 from rightly.metrics.bootstrap import noise_floor
-from rightly.predictions.reading import current_reading
+from rightly.predictions import Predictions, load
+from rightly.tensor_shapes import Labels
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Task:
     allow_overlap: bool = False
     adapt: bool = False  # to each test set, without its labels
     batch: int | None = None
+    labels: Mapping[Path, Path] = field(default_factory=dict)  # of data sets that hold none
+    probabilities: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,15 +82,14 @@ def plan_classifier(name: str, folder: ClassifierFolder, task: Task) -> Classifi
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
     methods, skipped = resolve_methods(task.methods, data.cal, data.tests)
-    reading = current_reading()
     settings = {
         "rightly": __version__,
         "metrics": list(task.metrics),
         "views": None if task.views is None else list(task.views),
         "adapt": task.adapt,
         "batch": task.batch,
-        "probabilities": reading.probabilities,
-        "labels": {one: digest_file(Path(one.rpartition("=")[2])) for one in reading.labels},
+        "probabilities": task.probabilities,
+        "labels": {f"{path}={file}": digest_file(file) for path, file in task.labels.items()},
         "cal": digest_file(folder.cal),
         "tests": {title: digest_file(path) for title, path in folder.tests.items()},
     }
@@ -181,9 +183,19 @@ def measure_fit(key: FitKey, data: Data, task: Task) -> tuple[Fit, dict[str, Out
 
 
 def _load(name: str, folder: ClassifierFolder, task: Task) -> Data:
+    def read(path: Path) -> tuple[Predictions, Labels | None]:
+        return load(
+            path,
+            labels=task.labels.get(path),
+            probabilities=task.probabilities,
+            views=task.views,
+        )
+
     try:
-        cal = load_data_set(folder.cal, task.views, f"cal of {name}")
-        return Data(cal, load_test_sets(folder.tests, task.views))
+        cal = load_data_set(read(folder.cal), argument=f"cal of {name}")
+        return Data(
+            cal, load_test_sets({title: read(path) for title, path in folder.tests.items()})
+        )
     except (ValueError, TypeError) as error:
         raise type(error)(f"{name}: {error}") from error
 

@@ -22,7 +22,7 @@ from rightly.evaluation.over_classifiers.method_tests import compare_over_classi
 from rightly.evaluation.over_classifiers.value_grid import MEAN, MeanResult, ValueGrid, build_grid
 from rightly.evaluation.results import Bootstrap
 from rightly.metrics import Outcomes
-from rightly.predictions.folder_lock import lock_folder
+from rightly.predictions.store import lock_folder
 from rightly.reporting.comparison import Comparison
 from rightly.reporting.formatting import describe_adapting
 from rightly.reporting.layout import Layout
@@ -161,6 +161,8 @@ def benchmark(
     allow_overlap: bool = False,
     adapt: bool = False,
     batch: int | None = None,
+    labels: Mapping[Any, str | os.PathLike[str]] | None = None,
+    probabilities: bool = False,
 ) -> Benchmark:
     """Fits methods for every classifier of a folder, FOLDER/CLASSIFIER/SET, and averages over them.
 
@@ -171,6 +173,8 @@ def benchmark(
     `allow_overlap`, `adapt` and `batch` are those of `compare`; `bootstrap` resamples classifiers,
     and names the reference of the tests, in which differences within `rope` are none. A method that
     came with a group and cannot be fitted is left out; `notify` is called with a line about it.
+    `labels` maps paths of data sets without labels to files with them; with `probabilities`, arrays
+    hold these, as in `load`.
     """
     if seeds < 1:
         raise ValueError(f"seeds must be at least 1, got {seeds}")
@@ -185,7 +189,9 @@ def benchmark(
         )
     found = find_classifiers(folder, cal, classifiers, tests)
     chosen = resolve_metrics(metrics)
-    task = Task(methods, chosen, seeds, views, any_classifier, allow_overlap, adapt, batch)
+    files = {Path(path): Path(file) for path, file in (labels or {}).items()}
+    options = (views, any_classifier, allow_overlap, adapt, batch, files, probabilities)
+    task = Task(methods, chosen, seeds, *options)
     kept = None
     if place is not None:
         kept = place / FITS
