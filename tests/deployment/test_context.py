@@ -10,7 +10,7 @@ from PIL import Image
 
 import rightly
 from rightly import CalibratedClassifier
-from rightly.decisions.context_window import shrink_context
+from rightly.decisions.expected_accuracy import ShiftConstants
 from rightly.deployment import export_classifier, export_model, open_exported
 from rightly.deployment.metadata import ONNX_KEY
 from tests.deployment.tiny_models import (
@@ -65,7 +65,8 @@ def test_a_caller_without_rightly_adapts_by_the_metadata_alone(files):
     scores = exported.predict(IMAGES).shift_score
     low, high = table["limits"]
     context = np.clip(scores.mean(), low, high) * len(scores) / (len(scores) + table["noise"])
-    assert shrink_context(float(scores.mean()), len(scores), table) == pytest.approx(context)
+    constants = ShiftConstants.of(table)
+    assert constants.estimate(float(scores.mean()), len(scores)) == pytest.approx(context)
     adapted = exported.predict(IMAGES, float(context))
     unlabelled = collect(STORED)
     expected = calibrator.adapt(unlabelled).confidence(unlabelled)

@@ -1,4 +1,4 @@
-"""Serving at the context of the last images: over real files, sockets and restarts."""
+"""Serving at the shift estimate of the last images: over real files, sockets and restarts."""
 
 import json
 import time
@@ -10,11 +10,13 @@ from starlette.testclient import TestClient
 
 from rightly.calibrators.adaptation.drift_reference import learn_drift_reference
 from rightly.calibrators.adaptation.pseudo_batches import ScoredRows
-from rightly.decisions.context_window import Block, ContextWindow, shrink_context
+from rightly.decisions.expected_accuracy import ShiftConstants
 from rightly.deployment import open_exported
+from rightly.monitoring.stream import ShiftStream
+from rightly.monitoring.window import Window
 from rightly.serving import Limits, drift_watch, make_app
 from rightly.serving.prometheus import ServerMetrics
-from rightly.serving.stream_adapter import IMAGES, POINTS, StreamAdapter, _divide
+from rightly.serving.stream_adapter import StreamAdapter, identify_model
 from tests.deployment.tiny_onnx import ADAPTATION, write_adaptable, write_onnx
 from tests.serving.clients import encode, serve_file
 from tests.serving.fake_model import make_file
@@ -37,27 +39,30 @@ def test_the_command_adapts_over_restarts_and_logs(file, tmp_path):
     options = (file, "--adapt", 4, "--state", tmp_path / "s.json", "--log", tmp_path / "log.jsonl")
     with serve_file(*options) as client:
         answers = [ask(client) for _ in range(3)]
-        before = client.get("/context").json()
+        before = client.get("/shift").json()
         metrics = client.get("/metrics").text
     first, second, _ = answers
     assert first["confidence"] == first["unadapted_confidence"]
-    context = shrink_context(first["shift_score"], 1, ADAPTATION)
-    assert context < -0.1
+    constants = ShiftConstants.of(ADAPTATION)
+    estimate = constants.estimate(first["shift_score"], 1)
+    assert estimate < -0.1
     pixels = np.full((1, 8, 8, 3), PALE, np.uint8)
-    expected = open_exported(file).predict(pixels, context)
+    expected = open_exported(file).predict(pixels, estimate)
     assert second["confidence"] == pytest.approx(float(expected.confidence[0]), abs=1e-6)
     assert second["confidence"] < second["unadapted_confidence"] == first["confidence"]
     assert before["images"] == 3 and before["window"] == 4 and len(before["parts"]) == 3
-    assert before["expected_accuracy"] == pytest.approx(np.mean([a["confidence"] for a in answers]))
-    assert f"rightly_context {before['context']}" in metrics
+    unadapted = np.array([answer["unadapted_confidence"] for answer in answers])
+    now = constants.adjust(unadapted, before["shift_estimate"]).mean()
+    assert before["expected_accuracy"] == pytest.approx(now, abs=0.02)  # scores are binned
+    assert f"rightly_shift_estimate {before['shift_estimate']}" in metrics
     assert f"rightly_expected_accuracy {before['expected_accuracy']}" in metrics
     assert "rightly_window_images 3.0" in metrics
 
     with serve_file(*options) as client:
-        assert client.get("/context").json() == before
+        assert client.get("/shift").json() == before
         ask(client)
         assert ask(client, (250, 0, 0))["confidence"] > 0.9
-        assert client.get("/context").json()["images"] == 4
+        assert client.get("/shift").json()["images"] == 4
     lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert [line["class"] for line in lines] == [0] * 5
     assert [line["confidence"] for line in lines[:3]] == [a["confidence"] for a in answers]
@@ -73,19 +78,53 @@ def test_workers_that_share_a_file_come_to_the_same_window(file, tmp_path):
         workers[i % 3].predict(images[i : i + 1])
     for worker in (*workers, *workers[:2]):
         worker.save()
-    texts = {worker.window.to_json() for worker in workers} | {state.read_text()}
-    assert len(texts) == 1 and workers[0].window.samples == 12
-    assert workers[0].context == workers[1].context == StreamAdapter(model, 100, state).context
-    assert workers[0].window.mean("shift_score") == pytest.approx(
+    streams = [worker.stream for worker in (*workers, StreamAdapter(model, 100, state))]
+    texts = {stream.to_json() for stream in streams} | {state.read_text()}
+    assert len(texts) == 1 and streams[0].samples == 12
+    assert len({stream.shift_estimate for stream in streams}) == 1
+    assert streams[0].window.mean_shift_score == pytest.approx(
         float(model.predict(images).shift_score.mean()), abs=1e-5
     )
+
+
+def test_the_server_and_python_answer_the_same_batches_alike(file):
+    model = open_exported(file)
+    adapter = StreamAdapter(model, 64)
+    stream = ShiftStream(ShiftConstants.of(ADAPTATION), 64)
+    rng = np.random.default_rng(0)
+    for i in range(20):
+        images = rng.integers(0, 256 - 8 * i, (1 + 3 * i, 1, 1, 3), dtype=np.uint8)
+        images = images.repeat(8, 1).repeat(8, 2)
+        answers, alone = adapter.predict(images), model.predict(images)
+        expected = stream.observe(alone.classes, alone.confidence, alone.shift_score)
+        np.testing.assert_allclose(answers.confidence, expected, atol=1e-6)
+        assert adapter.stream.shift_estimate == stream.shift_estimate
+    assert stream.shift_estimate < -0.1
+    assert adapter.stream.expected_accuracy == stream.expected_accuracy
+
+
+def test_a_state_from_a_machine_ahead_of_time_does_not_freeze_what_is_served(file, tmp_path):
+    model, state = open_exported(file), tmp_path / "s.json"
+    ahead = ShiftStream(
+        ShiftConstants.of(ADAPTATION), 8, identify_model(model), lambda: time.time() + 1e6
+    )
+    ahead.observe(np.zeros(8, int), np.full(8, 0.9), np.zeros(8))
+    state.write_text(ahead.to_json())
+    with pytest.warns(UserWarning, match="more than an hour ahead of the present clock"):
+        adapter = StreamAdapter(model, 8, state)
+    assert adapter.stream.samples == 8 and adapter.stream.shift_estimate == 0
+    adapter.predict(np.full((8, 8, 8, 3), PALE, np.uint8))
+    assert adapter.stream.shift_estimate < -0.1
+    with pytest.warns(UserWarning, match="ahead of the present clock"):
+        adapter.save()
+    assert StreamAdapter(model, 8, state).stream.shift_estimate == adapter.stream.shift_estimate
 
 
 def test_nothing_adapts_unless_asked(file):
     with TestClient(make_app(open_exported(file), Limits())) as client:
         first, second = ask(client), ask(client)
-        assert client.get("/context").status_code == 404
-        assert "rightly_context" not in client.get("/metrics").text
+        assert client.get("/shift").status_code == 404
+        assert "rightly_shift_estimate" not in client.get("/metrics").text
         assert 'data-adapts="no"' in client.get("/").text
     assert first == second and "unadapted_confidence" not in first and first["name"] == "red"
 
@@ -95,7 +134,7 @@ def test_the_page_charts_what_the_server_adapts_to(file):
         page, schema = client.get("/"), client.get("/openapi.json").json()
     assert 'data-adapts="yes"' in page.text and "<svg" in page.text
     assert "unsafe" not in page.headers["content-security-policy"]
-    assert "/context" in schema["paths"]
+    assert "/shift" in schema["paths"]
 
 
 def send(client, images):
@@ -154,12 +193,12 @@ def test_the_range_of_what_is_expected_is_measured(file):
     adapter, metrics = StreamAdapter(open_exported(file), 512), ServerMetrics()
     usual = np.random.default_rng(0).integers(0, 256, (64, 1, 1, 3), dtype=np.uint8)
     adapter.predict(usual.repeat(8, 1).repeat(8, 2))
-    metrics.watch_stream(adapter)
-    before = adapter.describe()
+    metrics.watch_stream(adapter.stream)
+    before = adapter.stream.describe()
     assert before["expected_low"] < before["expected_accuracy"] < before["expected_high"]
     for _ in range(8):
         adapter.predict(np.full((64, 8, 8, 3), PALE, np.uint8))
-    after = adapter.describe()
+    after = adapter.stream.describe()
     # Less sure, farther from what was learned.
     assert after["expected_low"] < before["expected_low"]
     assert f"rightly_expected_accuracy_low {after['expected_low']}" in metrics.render().decode()
@@ -178,24 +217,12 @@ def test_the_range_of_what_is_expected_is_measured(file):
 )
 def test_what_cannot_work_is_refused_before_it_serves(file, tmp_path, options, message):
     (tmp_path / "broken").write_text("{}")
-    (tmp_path / "other").write_text(ContextWindow(8, "tea").to_json())
+    (tmp_path / "other").write_text(Window(8, "tea").to_json())
     paths = {k: tmp_path / v if isinstance(v, str) else v for k, v in options.items()}
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         make_app(open_exported(file), Limits(), **paths)
 
 
-def test_a_model_without_context_cannot_adapt(tmp_path):
+def test_a_model_without_shift_estimate_cannot_adapt(tmp_path):
     with pytest.raises(ValueError, match="adapt needs a model that can be adapted"):
         make_app(open_exported(write_onnx(tmp_path / "plain.onnx")), Limits(), adapt=8)
-
-
-@pytest.mark.parametrize("images", [1, 3, 30, 1000])
-def test_points_of_the_chart_are_means_of_enough_images_to_tell_more_than_chance(images):
-    blocks = (Block.of(f"{i}", i, [0], confidence=[i % 2]) for i in range(images))
-    window = ContextWindow(images).add(*blocks)
-    parts = _divide(window)
-    sizes = [part.samples for part in parts]
-    assert sum(sizes) == images and len(parts) <= POINTS
-    assert min(sizes) >= min(IMAGES, max(1, images // 3))
-    if images >= 30:
-        assert all(part.mean("confidence") == pytest.approx(0.5, abs=0.1) for part in parts)

@@ -15,7 +15,6 @@ from rightly.calibrators import serialization
 from rightly.calibrators.adaptation import adapting
 from rightly.calibrators.adaptation.adaptable import Adaptable, CalibrationRows
 from rightly.calibrators.adaptation.adapted_answers import FinalOutputs, finalise_outputs
-from rightly.calibrators.adaptation.context import ExpectedAccuracy
 from rightly.calibrators.answers import CalibratedOutputs as CalibratedOutputs
 from rightly.calibrators.answers import NotFittedError as NotFittedError
 from rightly.calibrators.checks import (
@@ -31,6 +30,7 @@ from rightly.calibrators.solvers.confidence_inverse import inverse_temperature_f
 from rightly.calibrators.solvers.execution import single_threaded
 from rightly.calibrators.solvers.temperature import scaled_softmax
 from rightly.calibrators.stored_tensors import Stored
+from rightly.decisions.expected_accuracy import ExpectedAccuracy
 from rightly.predictions import Predictions, check_labels
 from rightly.predictions.rows import sort_rows
 from rightly.shapes import AnyArray

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, final
 
 from rightly.calibrators import serialization
-from rightly.calibrators.adaptation.context import ExpectedAccuracy
 from rightly.calibrators.adaptation.recalibration import recalibrate, record_labels
 from rightly.calibrators.base import Calibrator, NotFittedError
 from rightly.calibrators.cascade import Cascade
 from rightly.calibrators.conformal.sets import ConformalSets
 from rightly.calibrators.methods import CALIBRATORS
+from rightly.decisions.expected_accuracy import ExpectedAccuracy
 from rightly.predictions import Predictions
 from rightly.predictions.rows import MAX_OVERLAP, RowHashes
 from rightly.shapes import AnyArray

@@ -1,16 +1,15 @@
 """What a calibrator was fitted on: written into files, and checked against a classifier."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rightly.calibrators import FittedCalibrator
 from rightly.calibrators.adaptation.context import Context
 from rightly.classifiers import Classifier, Preprocessing
 from rightly.deployment.metadata import FORMAT, VERSION
+from rightly.monitoring.stream import RANGE_LEVEL
 
-# The reference, one number a class, is in the graph.
-ADAPTATION_CONSTANTS = ("value", "weights", "limits", "noise", "misses", "kind_contexts")
-RANGE_LEVEL = 0.9  # of the expected accuracy
 CONTEXT_FORMULAS = {
     "of_images": "shift_estimate = clip(mean of shift_score, limits) * n / (n + noise), n images",
     "expected_accuracy": "mean confidence +- quantile * sqrt(mean of confidence * (1 - confidence) "
@@ -23,13 +22,12 @@ CONTEXT_FORMULAS = {
 
 
 def describe_adaptation(adaptation: Context) -> dict[str, Any]:
-    """What a caller needs to estimate the shift of its images, and to adapt confidence to it."""
-    from scipy.stats import t
+    """What a caller needs to estimate the shift of its images, and to adapt confidence to it.
 
-    constants = {name: getattr(adaptation, name).tolist() for name in ADAPTATION_CONSTANTS}
-    kinds = len(adaptation.misses)
-    quantile = float(t.ppf((1 + RANGE_LEVEL) / 2, kinds - 1)) if kinds > 1 else None
-    return constants | {"quantile": quantile, "formulas": CONTEXT_FORMULAS}
+    The reference, one number per class, is in the graph.
+    """
+    constants = asdict(adaptation.constants(RANGE_LEVEL))
+    return {"value": float(adaptation.value), **constants, "formulas": CONTEXT_FORMULAS}
 
 
 def describe_drift(context: Context) -> dict[str, Any]:

@@ -10,9 +10,10 @@ import torch
 
 from rightly.calibrators import AnyCalibrator, as_fitted
 from rightly.calibrators.adaptation.adapting import find_context
-from rightly.calibrators.adaptation.context import Context, ExpectedAccuracy
+from rightly.calibrators.adaptation.context import Context
 from rightly.calibrators.adaptation.drift_reference import CHANNELS
 from rightly.calibrators.solvers.log_odds import MAX_LOG_ODDS
+from rightly.decisions.expected_accuracy import ExpectedAccuracy
 from rightly.monitoring.false_alarms import plan_test
 from rightly.monitoring.logs import UNKNOWN, Log, read_log
 from rightly.monitoring.sequential_test import (

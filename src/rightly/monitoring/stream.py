@@ -1,122 +1,170 @@
-"""Confidence on a stream, at the context that its last samples show."""
+"""A stream of predictions, each answered at the shift estimate of those before it."""
 
 import hashlib
 import math
+import time
 import uuid
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-import torch
+import numpy as np
+from jaxtyping import Float
 
-from rightly.calibrators import AnyCalibrator, Calibrator, as_fitted
-from rightly.calibrators.adaptation.adapting import find_context
-from rightly.calibrators.adaptation.context import BatchContext, ExpectedAccuracy, score
-from rightly.calibrators.checks import bound_confidence
-from rightly.decisions.context_window import SCALE, Block, ContextWindow
-from rightly.predictions import Predictions
-from rightly.tensor_shapes import PerSample
+from rightly.checks import is_number
+from rightly.decisions.expected_accuracy import ExpectedAccuracy, ShiftConstants, log_odds
+from rightly.monitoring.window import MAX_AHEAD_S, Window, WindowBatch
+from rightly.shapes import AnyArray
 
-LEVEL = 0.9  # of the expected range
-BINS = 8  # of scores, a unit of log-odds: half a bin moves a mean confidence by 0.0002 at most
-BIN = "scores from "  # what the quantity of a bin is called
+if TYPE_CHECKING:
+    from rightly.calibrators import AnyCalibrator
+    from rightly.predictions import Predictions
+    from rightly.tensor_shapes import PerSample
+
+RANGE_LEVEL = 0.9  # of the expected range of the accuracy
+PARTS, MIN_PART = 32, 8  # of a described window: at most so many, of at least so many samples
 
 
-class Stream:
-    """Confidences at the context of the last `window` samples, in memory that does not grow.
+class ShiftStream:
+    """The shift estimate of the last `window` samples, in memory that does not grow.
 
-    Each call of `observe` adds a block of sums. `to_json` writes them all; `merge` adds those of
-    other workers, in any order to the same state.
+    Each call of `observe` adds a batch of sums. Batches count in the order in which they arrive:
+    one whose time lies before the newest counts as just as new, and a time more than an hour ahead
+    of the present clock is ignored. `to_json` writes them all; `merge` adds those of other workers,
+    in any order to the same state.
     """
 
-    def __init__(self, calibrator: AnyCalibrator, window: int = 512) -> None:
-        self.calibrator: Calibrator = as_fitted(calibrator).calibrator
-        self._context = find_context(self.calibrator)
-        self._window = ContextWindow(window, self._identify())
-        self._worker = uuid.uuid4().hex[:12]
-        self._observed = 0  # blocks, so that their ids differ
-
-    @property
-    def window(self) -> int:
-        return self._window.size
+    def __init__(
+        self,
+        constants: ShiftConstants,
+        window: int = 512,
+        source: str = "",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.constants, self.window = constants, Window(window, source)
+        self._worker, self._clock = uuid.uuid4().hex[:12], clock
 
     @property
     def samples(self) -> int:
-        """How many samples the window holds: `window`, and what the oldest block has beyond."""
-        return self._window.samples
+        """Samples in the window: its size, and what the oldest batch has beyond."""
+        return self.window.samples
 
     @property
-    def context(self) -> BatchContext:
-        """The context of the window; its `value` is 0 before anything was observed."""
-        if not self.samples:
-            return self._context.shrink(0.0, 0)
-        return self._context.shrink(self._window.mean("shift_score"), self.samples)
+    def shift_estimate(self) -> float:
+        """Of the window; 0 before anything was observed."""
+        return self.constants.estimate(self.window.mean_shift_score, self.samples)
 
     @property
     def expected_accuracy(self) -> ExpectedAccuracy:
-        """How often the classifier is right in the window: value, and an expected range at 0.9."""
-        if not self.samples:
-            raise ValueError("the stream must hold samples to expect an accuracy: observe some")
-        return self._context.expected_accuracy(self._list_confidences(), self.context, LEVEL)
+        """Mean confidence of the window at its present shift estimate, and a range at 0.9."""
+        return self._expect_accuracy(self.window, self.shift_estimate)
 
-    @torch.no_grad()
-    def observe(self, predictions: Predictions, at: int | float | None = None) -> PerSample:
-        """Adds predictions to the window and gives their confidence at its context.
+    def observe(
+        self,
+        classes: AnyArray,
+        confidence: AnyArray,
+        shift_score: AnyArray,
+        at: int | float | None = None,
+    ) -> Float[np.ndarray, " n"]:
+        """Return unadapted confidence adapted to earlier samples; then add these to the window.
 
-        `at` is their time or sequence number, by which blocks are ordered; by default they come
-        after all others.
+        `at` is their time in seconds since 1970 or a sequence number, by default the present time.
         """
-        if at is not None and not math.isfinite(at):
-            raise ValueError(f"at must be a finite number, a time or a sequence number, got {at!r}")
-        predictions = self.calibrator.select_views(predictions)
-        self.calibrator.check(predictions)
-        confidence = self.calibrator.compute_confidence(predictions)
-        confidence = bound_confidence(confidence, predictions)
-        classes = self.calibrator.compute_classes(predictions)
-        if at is not None:
-            at = at if isinstance(at, int) else float(at)  # plain, because snapshots are JSON
-        else:
-            at = max((int(block.at) for block in self._window.blocks), default=-1) + 1
-        values = {"shift_score": self._context.residuals(confidence, classes)}
-        bins = (score(confidence) * BINS).floor().int()
-        values |= {f"{BIN}{k}": (bins == k).double() for k in bins.unique().tolist()}
-        arrays = {name: value.cpu().numpy() for name, value in values.items()}
-        block_id = f"{self._worker}:{self._observed}"
-        self._window = self._window.add(Block.of(block_id, at, classes.cpu().numpy(), **arrays))
-        self._observed += 1
-        value = self._context.value.new_tensor(self.context.value)
-        return bound_confidence(self._context.adjust(confidence, value), predictions)
+        now = self._clock()
+        at = now if at is None else _check_time(at, now)
+        confidence = np.asarray(confidence, np.float64)
+        window = self.window.ignore_times_ahead(now)
+        at, number = window.place(at)
+        batch = WindowBatch.of(self._worker, number, at, classes, log_odds(confidence), shift_score)
+        adapted = self.constants.adjust(confidence, self.shift_estimate)
+        self.window = window.add(batch)
+        return adapted
 
     def merge(self, snapshot: str | bytes) -> None:
-        """Adds the blocks of another stream's snapshot; refuses those that are there already.
-
-        Snapshots of several workers give the same state in any order.
-        """
-        self._window = self._window.merge(ContextWindow.from_json(snapshot))
+        """Add the batches of another stream's snapshot; those that are there already count once."""
+        other = Window.from_json(snapshot).ignore_times_ahead(self._clock())
+        self.window = self.window.merge(other)
 
     def to_json(self) -> str:
-        """The state as JSON text, for `from_json` and `merge`."""
-        return self._window.to_json()
+        """The state as JSON text, for `merge`."""
+        return self.window.to_json()
+
+    def describe(self) -> dict[str, Any]:
+        """The window in numbers: as a whole, and part by part from its oldest samples on."""
+        return {
+            "window": self.window.size,
+            "shift_estimate": self.shift_estimate,
+            **self._describe_part(self.window),
+            "parts": [self._describe_part(part) for part in self.window.divide(PARTS, MIN_PART)],
+        }
+
+    def _describe_part(self, part: Window) -> dict[str, Any]:
+        expected = self._expect_accuracy(part, self.shift_estimate)
+        unadapted = self._expect_accuracy(part, 0.0).value
+        names = ("expected_accuracy", "expected_low", "expected_high", "unadapted_confidence")
+        values = (x if math.isfinite(x) else None for x in (*expected, unadapted))
+        return {"images": part.samples, **dict(zip(names, values, strict=True))}
+
+    def _expect_accuracy(self, part: Window, estimate: float) -> ExpectedAccuracy:
+        scores, counts = part.scores()
+        confidence = self.constants.adjust(1 / (1 + np.exp(-scores)), estimate)
+        return self.constants.expect_accuracy(confidence, estimate, counts)
+
+
+class Stream(ShiftStream):
+    """Confidence of a calibrator on a stream, adapted to the last `window` samples."""
+
+    def __init__(
+        self,
+        calibrator: "AnyCalibrator",
+        window: int = 512,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        from rightly.calibrators import as_fitted
+        from rightly.calibrators.adaptation.adapting import find_context
+
+        self.calibrator = as_fitted(calibrator).calibrator
+        shift = find_context(self.calibrator)
+        # Shift scores of other calibrators are counted from something else.
+        reference = hashlib.sha256(shift.reference.cpu().numpy().astype("<f8").tobytes())
+        source = f"{self.calibrator.title} {reference.hexdigest()[:16]}"
+        super().__init__(shift.constants(RANGE_LEVEL), window, source, clock)
+
+    def observe(  # type: ignore[override]
+        self, predictions: "Predictions", at: int | float | None = None
+    ) -> "PerSample":
+        """Return confidence at the shift estimate of earlier predictions; then add these.
+
+        `at` is their time in seconds since 1970 or a sequence number, by default the present time.
+        """
+        from rightly.calibrators.adaptation.adapting import score_contexts
+        from rightly.calibrators.checks import bound_confidence
+
+        predictions = self.calibrator.select_views(predictions)
+        classes = self.calibrator.classes(predictions)
+        scores, confidence = score_contexts(self.calibrator, predictions)
+        arrays = [each.cpu().numpy() for each in (classes, confidence, scores)]
+        adapted = confidence.new_tensor(super().observe(arrays[0], arrays[1], arrays[2], at))
+        return bound_confidence(adapted, predictions)
 
     @classmethod
-    def from_json(cls, calibrator: AnyCalibrator, snapshot: str | bytes) -> "Stream":
+    def from_json(cls, calibrator: "AnyCalibrator", snapshot: str | bytes) -> "Stream":
         """A stream that goes on from a snapshot."""
-        window = ContextWindow.from_json(snapshot)
-        stream = cls(calibrator, window.size)
+        stream = cls(calibrator, Window.from_json(snapshot).size)
         stream.merge(snapshot)
         return stream
 
-    def _identify(self) -> str:
-        """A hash of what residuals are counted from: other calibrators' blocks do not fit."""
-        reference = self._context.reference.cpu().numpy().astype("<f8")
-        return f"{self.calibrator.title} {hashlib.sha256(reference.tobytes()).hexdigest()[:16]}"
 
-    def _list_confidences(self) -> PerSample:
-        """Unadapted confidences of the window, to the middle of their bins."""
-        totals: dict[int, int] = {}
-        for block in self._window.blocks:
-            for name, steps in block.sums.items():
-                if name.startswith(BIN):
-                    k = int(name.removeprefix(BIN))
-                    totals[k] = totals.get(k, 0) + steps // SCALE
-        middles = (torch.tensor(sorted(totals), dtype=torch.float64) + 0.5) / BINS
-        counts = torch.tensor([totals[k] for k in sorted(totals)])
-        confidence = middles.sigmoid().repeat_interleave(counts)
-        return confidence.to(self._context.reference.device)
+def _check_time(at: object, now: float) -> float:
+    """A time or a sequence number; the present time instead of one far ahead of it."""
+    if not is_number(at):
+        raise ValueError(f"at must be a finite number, a time or a sequence number, got {at!r}")
+    if at > now + MAX_AHEAD_S:  # type: ignore[operator]
+        warnings.warn(
+            f"at must not lie more than an hour ahead of the present clock, got {at}: it is "
+            "ignored, and the predictions count as arriving now; pass seconds since 1970",
+            UserWarning,
+            stacklevel=4,
+        )
+        return now
+    return float(at)  # type: ignore[arg-type]

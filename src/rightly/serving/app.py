@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect
 
 from rightly import __version__
 from rightly.deployment.runtime import ExportedModel
+from rightly.monitoring.stream import ShiftStream
 from rightly.serving.answers import encode_card
 from rightly.serving.drift_watch import DriftWatch
 from rightly.serving.limits import Limits, RefusedRequest
@@ -30,7 +31,7 @@ from rightly.serving.schemas import (
     ErrorAnswer,
     ErrorDetail,
     Health,
-    StreamContext,
+    StreamStatus,
 )
 from rightly.serving.security_headers import SecurityHeadersMiddleware
 from rightly.serving.service import ClientGone, Service
@@ -60,7 +61,7 @@ def make_app(
     """The server as an ASGI app; it starts to work when its lifespan begins.
 
     The model makes one whole answer first: one that cannot is refused here. With `adapt` it
-    answers at the context of so many images before, which it keeps in the file `state`; `log` is
+    answers at the shift estimate of so many images before, kept in the file `state`; `log` is
     a file to which every prediction is appended. Drift is watched where the file tells what images
     without it look like, and nothing is promised once it is alarmed.
     """
@@ -90,7 +91,7 @@ def make_app(
     )
     _add_api(app, service)
     if adapter is not None:
-        _add_context(app, adapter)
+        _add_stream(app, adapter.stream)
     if service.drift is not None:
         _add_drift(app, service.drift)
     _add_pages(app, service)
@@ -157,11 +158,11 @@ def _add_api(app: FastAPI, service: Service) -> None:
         return Response(service.metrics.render(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-def _add_context(app: FastAPI, adapter: StreamAdapter) -> None:
-    @app.get("/context", summary="What does the server adapt to?", openapi_extra=CURL["context"])
-    async def context() -> StreamContext:
-        """The last images, their context, and how often the classifier is expected to be right."""
-        return StreamContext(**adapter.describe())
+def _add_stream(app: FastAPI, stream: ShiftStream) -> None:
+    @app.get("/shift", summary="Shift estimate", openapi_extra=CURL["shift"])
+    async def shift() -> StreamStatus:
+        """The shift estimate of the last images, and the accuracy that is expected there."""
+        return StreamStatus(**stream.describe())
 
 
 def _add_drift(app: FastAPI, drift: DriftWatch) -> None:

@@ -67,7 +67,7 @@ CURL: Mapping[str, dict[str, Any]] = {
         "curl -F images=@first.jpg -F images=@second.png {base}/predict",
     ),
     "healthz": _make_samples("curl {base}/healthz"),
-    "context": _make_samples("curl {base}/context"),
+    "shift": _make_samples("curl {base}/shift"),
     "drift": _make_samples("curl {base}/drift"),
     "model": _make_samples("curl {base}/model"),
     "metrics": _make_samples("curl {base}/metrics"),

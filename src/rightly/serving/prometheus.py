@@ -1,6 +1,5 @@
 """Metrics for Prometheus: requests, latencies, batches, queue, accepted share, confidences."""
 
-import math
 import time
 from collections.abc import Callable
 
@@ -14,10 +13,10 @@ from prometheus_client import (
 )
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rightly.monitoring.stream import ShiftStream
 from rightly.serving.drift_watch import NAMES as DRIFTS
 from rightly.serving.drift_watch import DriftWatch
 from rightly.serving.schemas import Prediction
-from rightly.serving.stream_adapter import StreamAdapter
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 IMAGES = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -63,24 +62,19 @@ class ServerMetrics:
     def watch_queue(self, length: Callable[[], int]) -> None:
         self.queue.set_function(lambda: float(length()))
 
-    def watch_stream(self, adapter: StreamAdapter) -> None:
+    def watch_stream(self, stream: ShiftStream) -> None:
         """What the server adapts to, where it does."""
+        end = "End of the expected range of accuracy at 90 %."
         gauges: dict[str, tuple[str, Callable[[], float]]] = {
-            "context": ("Level of the window's scores; 0 as calibrated.", lambda: adapter.context),
+            "shift_estimate": ("Of the window; 0 as calibrated.", lambda: stream.shift_estimate),
             "expected_accuracy": (
-                "Mean confidence of the window.",
-                lambda: adapter.expected_accuracy,
+                "Mean confidence of the window at its shift estimate.",
+                lambda: stream.expected_accuracy.value,
             ),
-            "window_images": (
-                "Images in the window.",
-                lambda: float(adapter.window.samples),
-            ),
+            "expected_accuracy_low": (end, lambda: stream.expected_accuracy.low),
+            "expected_accuracy_high": (end, lambda: stream.expected_accuracy.high),
+            "window_images": ("Images in the window.", lambda: float(stream.samples)),
         }
-        for k, end in enumerate(("low", "high")):
-            gauges[f"expected_accuracy_{end}"] = (
-                "End of the expected range of accuracy at 90 %.",
-                lambda k=k: (adapter.expected_range or (math.nan, math.nan))[k],  # type: ignore[misc]
-            )
         for name, (meaning, read) in gauges.items():
             Gauge(f"rightly_{name}", meaning, registry=self.registry).set_function(read)
 

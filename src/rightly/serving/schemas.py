@@ -58,10 +58,10 @@ class Prediction(_Answer):
         description="The prediction on each view, if the model uses any."
     )
     unadapted_confidence: float | None = Field(
-        None, description="Confidence without context; only where the server adapts (--adapt)."
+        None, description="Confidence of the image alone; only where the server adapts (--adapt)."
     )
     shift_score: float | None = Field(
-        None, description="What the image adds to the context; only where the server adapts."
+        None, description="What the image adds to the shift estimate; only where the server adapts."
     )
 
 
@@ -95,13 +95,15 @@ class Answer(_Answer):
 
 
 class WindowPart(_Answer):
-    """Images that followed each other."""
+    """Images that followed each other, at the present shift estimate of the window."""
 
     images: int
-    confidence: float = Field(description="Mean confidence, as it was answered.")
-    unadapted_confidence: float = Field(description="Mean confidence without context.")
-    expected_low: float | None = Field(description="Lower end of the expected range of accuracy.")
+    expected_accuracy: float | None = Field(description="Mean confidence; null without images.")
+    expected_low: float | None = Field(
+        description="Lower end of its expected range at 90 %; null where none was learned."
+    )
     expected_high: float | None = Field(description="Its upper end.")
+    unadapted_confidence: float | None = Field(description="Mean confidence before adapting.")
 
 
 class Drift(_Answer):
@@ -118,18 +120,13 @@ class Drift(_Answer):
     )
 
 
-class StreamContext(_Answer):
+class StreamStatus(WindowPart):
     """What the server adapts to: the window of the last images."""
 
-    images: int = Field(description="Images in the window.")
-    window: int = Field(description="How many it holds when it is full, to the batch.")
-    context: float = Field(description="0 as calibrated, below it harder: clipped and shrunk.")
-    expected_accuracy: float | None = Field(description="Mean confidence of the window.")
-    expected_low: float | None = Field(
-        description="Lower end of its expected range at 90 %; null where none was learned."
+    window: int = Field(description="How many images it holds when it is full, to the batch.")
+    shift_estimate: float = Field(
+        description="0 as calibrated, below it harder: clipped and shrunk."
     )
-    expected_high: float | None = Field(description="Its upper end.")
-    unadapted: float | None = Field(description="Mean confidence without context.")
     parts: list[WindowPart] = Field(description="The window from its oldest images on.")
 
 

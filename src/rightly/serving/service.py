@@ -49,7 +49,7 @@ class Service:
         self.drift = DriftWatch.of_model(model.metadata)
         self.batcher = Batcher(self._run_batch, limits, self.metrics.record_batch)
         if adapter is not None:
-            self.metrics.watch_stream(adapter)
+            self.metrics.watch_stream(adapter.stream)
         if self.drift is not None:
             self.metrics.watch_drift(self.drift)
         if describe_promises(model.metadata):

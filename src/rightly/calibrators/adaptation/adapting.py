@@ -9,11 +9,11 @@ import torch
 from rightly.calibrators.adaptation.context import (
     BatchContext,
     Context,
-    ExpectedAccuracy,
     NoContextError,
 )
 from rightly.calibrators.adaptation.learning import learn_context
 from rightly.calibrators.checks import bound_confidence
+from rightly.decisions.expected_accuracy import ExpectedAccuracy
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import PerSample
 

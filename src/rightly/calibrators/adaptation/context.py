@@ -19,20 +19,14 @@ from torch import Tensor, nn
 from rightly.calibrators.adaptation.drift_reference import DriftReference
 from rightly.calibrators.solvers.log_odds import MAX_LOG_ODDS
 from rightly.calibrators.stored_tensors import Stored
-from rightly.predictions.expected_range import find_miss, find_range
+from rightly.decisions.expected_accuracy import ExpectedAccuracy, ShiftConstants
 from rightly.tensor_shapes import Labels, PerSample
+
+CONSTANTS = ("weights", "limits", "noise", "misses", "kind_contexts")
 
 
 class NoContextError(ValueError):
     """A calibrator learned too little about contexts for what it was asked."""
-
-
-class ExpectedAccuracy(NamedTuple):
-    """How often a classifier is right on data without labels, and an expected range."""
-
-    value: float
-    low: float
-    high: float
 
 
 class BatchContext(NamedTuple):
@@ -91,12 +85,21 @@ class Context(nn.Module):
 
     def shrink(self, mean_residual: float, count: int) -> BatchContext:
         """The context of so many samples with this mean residual."""
-        low, high = self.limits.tolist()
-        clipped = min(max(mean_residual, low), high)
-        share = count / (count + float(self.noise))
+        constants = self.constants()
+        value = constants.estimate(mean_residual, count)
         # A few samples lie far out by chance, and are believed little: that is no reason to warn.
-        is_beyond = not low <= mean_residual * share <= high
-        return BatchContext(clipped * share, mean_residual, count, is_beyond)
+        low, high = constants.limits
+        is_beyond = not low <= mean_residual * count / (count + constants.noise) <= high
+        return BatchContext(value, mean_residual, count, is_beyond)
+
+    def constants(self, level: float | None = None) -> ShiftConstants:
+        """What adapting needs, as plain numbers; with the level of an expected range, its too."""
+        values = {name: getattr(self, name).tolist() for name in CONSTANTS}
+        if level is not None and len(self.misses) > 1:
+            from scipy.stats import t
+
+            values["quantile"] = float(t.ppf((1 + level) / 2, len(self.misses) - 1))
+        return ShiftConstants.of(values)
 
     def adjust(self, confidence: PerSample, context: Tensor | None = None) -> PerSample:
         """Confidence at a context, by default its own; at 0 what came, bit for bit."""
@@ -119,19 +122,13 @@ class Context(nn.Module):
         self, confidence: PerSample, batch: BatchContext, level: float
     ) -> ExpectedAccuracy:
         """Mean adapted confidence, and how far sampling and unknown kinds of shift may move it."""
-        from scipy.stats import t
-
         if len(self.misses) < 2:
             raise NoContextError(
                 "there is no expected range, because the calibration data show one kind of shift "
                 "and two are needed to leave one out: collect more views or shifts"
             )
         adapted = self.adjust(confidence, self.value.new_tensor(batch.value))
-        value = float(adapted.mean())
-        sampling = float((adapted * (1 - adapted)).mean()) / len(adapted)
-        miss = find_miss(batch.value, self.misses.tolist(), self.kind_contexts.tolist())
-        quantile = float(t.ppf((1 + level) / 2, len(self.misses) - 1))
-        return ExpectedAccuracy(value, *find_range(value, sampling, miss, quantile))
+        return self.constants(level).expect_accuracy(adapted.cpu().numpy(), batch.value)
 
 
 def score(confidence: PerSample) -> PerSample:
