@@ -26,7 +26,7 @@ LAYERS = [
     {"cli"},
 ]
 FUNCTIONS = ("benchmark", "collect", "compare", "evaluate", "fit", "rank", "report")
-RESERVED = {"benchmark", "evaluate", "report", "compare", "rank", "fit", "threshold", "adapt"}
+RESERVED = {"benchmark", "evaluate", "report", "compare", "rank", "fit", "adapt"}
 KERNELS = "triton_kernels"  # for GPUs; Triton is where torch is built for them
 HEAVY = {"torch", "scipy", "sklearn"}
 # What must load without torch and SciPy: NumPy's half, and what runs where a model is served.

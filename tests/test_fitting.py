@@ -6,9 +6,8 @@ import pytest
 import torch
 
 import rightly
-from rightly import Predictions, load_calibrator
+from rightly import Decision, Predictions, load_calibrator
 from rightly.calibrators import ConformalSets
-from rightly.decisions.stored import Decision
 from rightly.predictions.rows import (
     first_row_per_image,
     holdout_mask,
@@ -27,7 +26,7 @@ def test_the_record_says_what_was_fitted_on_what(sample):
     assert seen["accuracy"] == pytest.approx(float(sample[0].correct(sample[1]).double().mean()))
     confidence, correct = fitted.confidence(sample[0]), sample[0].correct(sample[1])
     assert seen["after"]["ece"] == pytest.approx(rightly.metrics.ece(confidence, correct))
-    assert fitted.threshold is None and fitted.record["threshold"] is None
+    assert fitted.threshold is None and fitted.decision is None
 
 
 @pytest.mark.parametrize("method", ["temperature_scaling", "ca_views"])
@@ -36,7 +35,7 @@ def test_passes_count_the_image_and_the_views_that_are_read(sample, method):
     assert fitted.record["passes"] == 1 + len(fitted.view_names)
 
 
-def test_a_promised_threshold_is_found_on_images_held_out_of_the_fit(sample):
+def test_a_guaranteed_threshold_is_found_on_images_held_out_of_the_fit(sample):
     predictions, labels = make(n=1000)
     fitted = rightly.fit("temperature_scaling", predictions, labels, accuracy=0.5)
     held_out = holdout_mask(predictions, 0.5)
@@ -45,16 +44,15 @@ def test_a_promised_threshold_is_found_on_images_held_out_of_the_fit(sample):
     assert torch.equal(fitted.confidence(predictions), alone.confidence(predictions))
     confidence = fitted.confidence(predictions[held_out])
     correct = predictions[held_out].correct(labels[held_out])
-    expected = rightly.threshold(confidence, correct, max_error=0.5)
-    assert fitted.threshold == expected.value is not None
-    decision = Decision.read(fitted.record, fitted.threshold)
-    assert decision.is_guaranteed and decision.error_high == expected.error_high <= 0.5
-    assert decision.samples == 500 == fitted.record["calibration"]["samples"]
-    answered = round(1000 * expected.accepted / 500)
-    line = f"of 1,000 images about {answered} answered, at most 50 % of them wrong, 95 % sure"
-    assert decision.describe() == line
-    fitted.threshold = 0.5
-    assert Decision.read(fitted.record, fitted.threshold).kind == "chosen"
+    decision = fitted.decision
+    held_out_of = {"measured_on": "calibration samples held out of the fit"}
+    assert decision == Decision.guarantee(confidence, correct, accuracy=0.5, **held_out_of)
+    assert fitted.threshold == decision.threshold is not None
+    assert decision.is_guaranteed and decision.error_bound <= 0.5
+    assert decision.n == 500 == fitted.record["calibration"]["samples"]
+    accepted = round(1000 * decision.accepted / 500)
+    line = f"of 1,000 samples about {accepted} accepted, at most 50 % of them wrong "
+    assert decision.describe() == line + "(guaranteed, confidence level 95 %)"
 
 
 def test_images_are_held_out_whole_and_once(tmp_path):
@@ -74,12 +72,13 @@ def test_images_are_held_out_whole_and_once(tmp_path):
     assert torch.equal(number_images(both[order]), number[order])
 
 
-def test_where_nothing_can_be_promised_the_calibrator_has_no_threshold(sample, tmp_path):
+def test_where_nothing_can_be_guaranteed_the_calibrator_has_no_threshold(sample, tmp_path):
     fitted = rightly.fit("temperature_scaling", *sample, accuracy=0.98)
     assert fitted.threshold is None
     fitted.save(tmp_path / "c.safetensors")
     loaded = load_calibrator(tmp_path / "c.safetensors")
-    decision = Decision.read(loaded.record, loaded.threshold)
+    decision = loaded.decision
+    assert decision == fitted.decision
     assert not decision.is_guaranteed and "not with these 150 samples" in decision.describe()
 
 
@@ -87,10 +86,11 @@ def test_a_cross_fitted_threshold_is_marked_approximate(sample):
     fitted = rightly.fit("temperature_scaling", *sample, accuracy=0.5, crossfit=True)
     alone = rightly.calibrator("temperature_scaling").fit(*sample)
     assert torch.equal(fitted.confidence(sample[0]), alone.confidence(sample[0]))
-    decision = Decision.read(fitted.record, fitted.threshold)
+    decision = fitted.decision
     assert decision.kind == "approximate" and not decision.is_guaranteed
-    assert decision.samples == 300 and 0 <= decision.broken < 0.2
-    assert "broken in" in decision.describe()
+    assert decision.n == 300 and 0 <= decision.violation_rate < 0.2
+    assert decision.error_bound is None  # which would be of held-out samples
+    assert "violation rate" in decision.describe()
 
 
 def test_costs_set_the_threshold_of_least_cost(sample):
@@ -98,7 +98,7 @@ def test_costs_set_the_threshold_of_least_cost(sample):
     fitted = rightly.fit("temperature_scaling", *sample, costs=costs)
     # A calibrated confidence is worth accepting from 1 - review / error on.
     assert fitted.threshold == pytest.approx(0.8, abs=0.15)
-    stored = fitted.record["threshold"]["costs"]
+    stored = fitted.decision.costs
     assert stored["low"] < stored["per_1000"] < stored["high"]
     assert stored["per_1000"] <= 1000
 
@@ -108,12 +108,12 @@ def test_costs_set_the_threshold_of_least_cost(sample):
 @pytest.mark.parametrize(
     ("rate", "decay", "n", "draws", "least", "most"),
     [
-        (0.0201, 0.0005, 400, 2000, 0.005, 0.05),  # 2 % is broken as soon as anything passes
+        (0.0201, 0.0005, 400, 2000, 0.005, 0.05),  # 2 % is violated as soon as anything passes
         (0.06, 0.5, 1000, 500, 0.0, 0.05),  # two thirds of the images could be answered
         (0.06, 0.0005, 400, 200, 0.0, 0.0),  # nothing may pass
     ],
 )
-def test_promises_are_kept_end_to_end(rate, decay, n, draws, least, most):
+def test_guarantees_are_met_end_to_end(rate, decay, n, draws, least, most):
     """Every draw is fitted anew, calibrator and threshold; errors in the population are known.
 
     Margins m are exponential with mean 2, and wrong with probability rate * exp(-decay m): of those
@@ -122,7 +122,7 @@ def test_promises_are_kept_end_to_end(rate, decay, n, draws, least, most):
     generator = torch.Generator().manual_seed(0)
     grid = torch.linspace(0, 40, 4001)
     margins = Predictions(torch.stack([grid, torch.zeros(4001)], 1))
-    broken = found = 0
+    violated = found = 0
     for _ in range(draws):
         margin = 2 * torch.empty(n, dtype=torch.float64).exponential_(generator=generator)
         wrong = torch.rand(n, generator=generator) < rate * torch.exp(-decay * margin)
@@ -134,15 +134,15 @@ def test_promises_are_kept_end_to_end(rate, decay, n, draws, least, most):
             predictions,
             labels,
             accuracy=0.98,
-            assurance=0.95,
-            threshold_share=0.5,
+            confidence_level=0.95,
+            holdout=0.5,
         )
         if fitted.threshold is None:
             continue
         found += 1
         accepted_from = float(grid[fitted.accept(margins)].min())
-        broken += rate * math.exp(-decay * accepted_from) / (1 + 2 * decay) > 0.02
-    assert least <= broken / draws <= most + 3 * (most * (1 - most) / draws) ** 0.5
+        violated += rate * math.exp(-decay * accepted_from) / (1 + 2 * decay) > 0.02
+    assert least <= violated / draws <= most + 3 * (most * (1 - most) / draws) ** 0.5
     assert bool(found) == bool(most)
 
 
@@ -156,7 +156,7 @@ def test_sets_and_threshold_come_from_the_same_images_held_out_of_the_fit():
     sets = ConformalSets.fit(part, predictions[rows], labels[rows], coverage=0.8, score="aps")
     assert fitted.sets.describe() == sets.describe() and sets.samples == 500
     assert torch.equal(fitted.sets.threshold, sets.threshold)
-    assert fitted.record["threshold"]["samples"] == 500
+    assert fitted.decision.n == 500
     test, truth = make(n=2000, seed=7)
     members = rightly.prediction_sets(fitted, test)
     assert 0.75 < members.gather(1, truth[:, None]).double().mean() < 0.85
@@ -173,16 +173,16 @@ def test_sets_and_threshold_come_from_the_same_images_held_out_of_the_fit():
         ({"coverage": 0.999}, "0.999 needs at least 999 held-out images, got 150: hold out more"),
     ],
 )
-def test_sets_that_cannot_be_promised_are_refused(sample, arguments, message):
+def test_sets_without_a_guarantee_are_refused(sample, arguments, message):
     with pytest.raises(ValueError, match=message):
         rightly.fit("temperature_scaling", *sample, **arguments)
 
 
-def test_threshold_and_record_are_saved_and_loaded(sample, tmp_path):
+def test_decision_and_record_are_saved_and_loaded(sample, tmp_path):
     fitted = rightly.fit("ca_views", *sample, threshold=0.8, source=SOURCE)
     fitted.save(tmp_path / "c.safetensors")
     loaded = load_calibrator(tmp_path / "c.safetensors")
-    assert loaded.threshold == 0.8
+    assert loaded.threshold == 0.8 and loaded.decision == fitted.decision
     assert loaded.record == fitted.record
     assert torch.equal(loaded.accept(sample[0]), fitted.accept(sample[0]))
 
@@ -199,8 +199,8 @@ def test_without_a_threshold_nothing_is_accepted_or_refused(sample):
         ({"threshold": 1.2}, "threshold must be a fraction in .0, 1., got 1.2"),
         ({"threshold": 0.5, "accuracy": 0.9}, "exclude each other"),
         ({"accuracy": 1.0}, "accuracy must be a fraction in .0, 1., got 1.0"),
-        ({"accuracy": 0.9, "assurance": 0.0}, "assurance must be a fraction in .0, 1."),
-        ({"accuracy": 0.9, "threshold_share": 0.001}, "predictions must have images for two parts"),
+        ({"accuracy": 0.9, "confidence_level": 0.0}, "confidence_level must be a fraction in"),
+        ({"accuracy": 0.9, "holdout": 0.001}, "predictions must have images for two parts"),
         ({"crossfit": True}, "crossfit must come with an accuracy"),
         ({"costs": {"error": 1.0}}, "costs must name error and review"),
         ({"costs": {"error": 1.0, "review": 2.0}}, "error must cost more than a review"),

@@ -23,11 +23,7 @@ if TYPE_CHECKING:
     from rightly.calibrators import prediction_sets as prediction_sets
     from rightly.calibrators.evidence import Evidence as Evidence
     from rightly.collection import collect as collect
-    from rightly.decisions import CostThreshold as CostThreshold
     from rightly.decisions import Decision as Decision
-    from rightly.decisions import Threshold as Threshold
-    from rightly.decisions import least_cost_threshold as least_cost_threshold
-    from rightly.decisions import threshold as threshold
     from rightly.deployment import CalibratedClassifier as CalibratedClassifier
     from rightly.evaluation.examination.examining import examine as examine
     from rightly.evaluation.examination.findings import Finding as Finding
@@ -70,13 +66,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         ),
         "calibrators.evidence": ("Evidence",),
         "collection": ("collect",),
-        "decisions": (
-            "CostThreshold",
-            "Decision",
-            "Threshold",
-            "least_cost_threshold",
-            "threshold",
-        ),
+        "decisions": ("Decision",),
         "deployment": ("CalibratedClassifier",),
         "evaluation.examination.examining": ("examine",),
         "evaluation.examination.findings": ("Finding",),

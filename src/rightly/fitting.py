@@ -1,30 +1,42 @@
-"""Fits a calibrator for use: with a threshold to accept by, and a record of its origin."""
+"""Fit a calibrator for use: with a decision to accept by, and a record of its origin."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from rightly.calibrators import Calibrator, Cascade, ConformalSets, FittedCalibrator, calibrator
 from rightly.calibrators.conformal.scores import check_score
 from rightly.checks import check_fraction, check_share
+from rightly.decisions import Decision
 from rightly.decisions.costs import check_costs
-from rightly.evaluation.decision_fitting import (
-    compute_outcome,
-    cross_fit,
-    describe_point,
-    find_least_cost,
-    promise,
-    promise_cross_fitted,
-)
+from rightly.decisions.guarantee import find_threshold
 from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.evaluation.views import select_views_for_budget
 from rightly.files import replace_nan
 from rightly.predictions import Predictions, check_labels
-from rightly.predictions.rows import RowHashes, holdout_mask, warn_at_chance
+from rightly.predictions.rows import (
+    RowHashes,
+    first_row_per_image,
+    folds,
+    holdout_mask,
+    warn_at_chance,
+)
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels
 
 ITSELF = "the calibration samples themselves"
 HELD_OUT = "calibration samples held out of the fit"
+FOLDS = 5
+SIMULATED = 500  # data sets, for the violation rate of a cross-fitted threshold
+
+
+class Outcome(NamedTuple):
+    """Confidence and correctness of one row per image."""
+
+    confidence: np.ndarray
+    correct: np.ndarray
 
 
 def fit(
@@ -34,8 +46,8 @@ def fit(
     *,
     threshold: float | None = None,
     accuracy: float | None = None,
-    assurance: float = 0.95,
-    threshold_share: float = 0.5,
+    confidence_level: float = 0.95,
+    holdout: float = 0.5,
     crossfit: bool = False,
     costs: Mapping[str, float] | None = None,
     coverage: float | None = None,
@@ -46,28 +58,29 @@ def fit(
     choose_views: bool = True,
     **arguments: Any,
 ) -> FittedCalibrator:
-    """A fitted calibrator of this method, with its threshold and a record of its origin.
+    """A fitted calibrator of this method, with its decision and a record of its origin.
 
-    Accept from `threshold` upwards. Or, with an `accuracy`, from the lowest one that is sure to be
-    right so often, with probability `assurance` in data like these: then this share of the images
-    is held out of the fit, and the threshold found on them (`rightly.threshold`). With `crossfit`
-    all images serve both, and the threshold is only approximate. Or, with `costs` of an error and
-    of a review, and the gain of an answer, where these cost least (`rightly.least_cost_threshold`),
-    on images held out alike. With none of them, or where no threshold can be promised, there is
-    none. With a `coverage`, prediction sets are to hold the true class of so many images, by the
-    score `set_score` (lac, aps, raps) of images held out alike, and with `class_conditional` of so
-    many in each class (`rightly.prediction_sets`). `source` names the classifier; without,
+    Accept from `threshold` upwards. Or, with an `accuracy`, from the lowest threshold at which it
+    is guaranteed, with probability `confidence_level` in data like these: then the share `holdout`
+    of the images is held out of the fit, and the threshold found on them (`Decision.guarantee`).
+    With `crossfit` all images serve both, and the threshold is only approximate. Or, with `costs`
+    of an error and of a review, and the gain of an answer, where these cost least
+    (`Decision.least_cost`), on images held out alike. With none of them there is no decision; where
+    an accuracy cannot be guaranteed, the decision has no threshold but a reason. With a `coverage`,
+    prediction sets hold the true class of that share of images, by the score `set_score` (lac, aps,
+    raps) of images held out alike, and with `class_conditional` of that share in each class
+    (`rightly.prediction_sets`). `source` names the classifier; without,
     `predictions.source` does, or their fingerprint. With a `budget` in mean forward passes per
     image, views are used only inside a deferral band, and of the views those that pay are selected;
     without `choose_views` all of them stay.
     """
-    _check_decision(threshold, accuracy, assurance, threshold_share, crossfit, costs)
+    _check_decision(threshold, accuracy, confidence_level, holdout, crossfit, costs)
     _check_sets(coverage, set_score, class_conditional, crossfit)
     truth = check_labels(labels, predictions)
     is_held_out = not crossfit and any(x is not None for x in (accuracy, costs, coverage))
     part, known = predictions, truth
     if is_held_out:
-        rows = ~holdout_mask(predictions, threshold_share)
+        rows = ~holdout_mask(predictions, holdout)
         part, known = predictions[rows], truth[rows]
     if budget is not None and choose_views and predictions.view_names:
         views = select_views_for_budget(part, known, method, budget)
@@ -77,10 +90,10 @@ def fit(
         return calibrator(method, budget=budget, **arguments)
 
     fitted = build().fit(part, known)
-    outcome = decision = sets = None
+    outcome = sets = None
     if is_held_out:
         held_out, answers = predictions[~rows], truth[~rows]
-        outcome = compute_outcome(fitted, held_out, answers)
+        outcome = _compute_outcome(fitted, held_out, answers)
     if coverage is not None:
         sets = ConformalSets.fit(
             fitted,
@@ -90,36 +103,34 @@ def fit(
             score=set_score,
             class_conditional=class_conditional,
         )
+    decision = None
     if costs is not None:
         assert outcome is not None
-        decision = find_least_cost(outcome, costs, HELD_OUT).to_record(costs=dict(costs))
+        amounts: dict[str, Any] = dict(costs)
+        decision = Decision.least_cost(*outcome, **amounts, measured_on=HELD_OUT)
+    elif accuracy is not None and outcome is not None:
+        decision = Decision.guarantee(
+            *outcome, accuracy=accuracy, confidence_level=confidence_level, measured_on=HELD_OUT
+        )
     elif accuracy is not None:
-        asked = {"accuracy": accuracy, "assurance": assurance}
-        if outcome is not None:
-            found = promise(outcome, accuracy, assurance, HELD_OUT)
-        else:
-            deployed = compute_outcome(fitted, predictions, truth).confidence
-            folds = cross_fit(build, predictions, truth)
-            found = promise_cross_fitted(folds, deployed, accuracy, assurance)
-        decision = found.to_record(**asked)
+        deployed = _compute_outcome(fitted, predictions, truth).confidence
+        crossfitted = _cross_fit(build, predictions, truth)
+        decision = _approximate(crossfitted, deployed, accuracy, confidence_level)
     elif threshold is not None:
-        own = outcome or compute_outcome(fitted, predictions, truth)
+        seen = outcome or _compute_outcome(fitted, predictions, truth)
         measured_on = ITSELF if outcome is None else HELD_OUT
-        point = describe_point(own, threshold, "chosen", measured_on=measured_on)
-        decision = point.to_record(threshold=threshold)
+        decision = Decision.at(threshold, *seen, measured_on=measured_on)
     record = _record(fitted, part, known, source)
     # A sample of all rows, held out or not, so that test sets with the same rows are refused.
     record["calibration_rows"] = RowHashes.compute(predictions).to_record()
-    record["threshold"] = decision
-    value = None if decision is None else decision["threshold"]
-    return FittedCalibrator(fitted, value, record, sets)
+    return FittedCalibrator(fitted, decision, record, sets)
 
 
 def _check_decision(
     threshold: float | None,
     accuracy: float | None,
-    assurance: float,
-    threshold_share: float,
+    confidence_level: float,
+    holdout: float,
     crossfit: bool,
     costs: Mapping[str, float] | None,
 ) -> None:
@@ -131,10 +142,10 @@ def _check_decision(
         check_share("threshold", threshold)
     if accuracy is not None:
         check_fraction("accuracy", accuracy)
-    check_fraction("assurance", assurance)
-    check_fraction("threshold_share", threshold_share)
+    check_fraction("confidence_level", confidence_level)
+    check_fraction("holdout", holdout)
     if crossfit and accuracy is None:
-        raise ValueError("crossfit must come with an accuracy to promise: pass accuracy= too")
+        raise ValueError("crossfit must come with an accuracy: pass accuracy= too")
     if costs is not None:
         unknown = sorted(set(costs) - {"error", "review", "gain"})
         if unknown or not {"error", "review"} <= set(costs):
@@ -161,6 +172,81 @@ def _check_sets(
         raise ValueError(
             "crossfit holds no images out, and coverage needs some: leave one of them away"
         )
+
+
+def _compute_outcome(fitted: Calibrator, predictions: Predictions, labels: Labels) -> Outcome:
+    """Of unshifted images, one row per image."""
+    rows = first_row_per_image(predictions)
+    subset, truth = predictions[rows], labels[rows]
+    confidence = fitted.confidence(subset).double().cpu().numpy()
+    return Outcome(confidence, (fitted.classes(subset) == truth).cpu().numpy())
+
+
+def _cross_fit(
+    build: Callable[[], Calibrator], predictions: Predictions, labels: Labels
+) -> Outcome:
+    """Confidence of each image by a calibrator fitted without its fold."""
+    fold = folds(predictions, FOLDS)
+    row = first_row_per_image(predictions).nonzero()[:, 0]
+    confidence, correct = np.empty(len(row)), np.empty(len(row), dtype=bool)
+    for k in range(FOLDS):
+        is_here = fold[row] == k
+        fitted = build().fit(predictions[fold != k], labels[fold != k])
+        here = is_here.cpu().numpy()
+        confidence[here], correct[here] = _compute_outcome(
+            fitted, predictions[row[is_here]], labels[row[is_here]]
+        )
+    return Outcome(confidence, correct)
+
+
+def _approximate(
+    crossfitted: Outcome,
+    deployed: np.ndarray,
+    accuracy: float,
+    confidence_level: float,
+    seed: int = 0,
+) -> Decision:
+    """The threshold of cross-fitted confidence, and how often it violates its target.
+
+    `deployed` is the confidence of the same images by the calibrator fitted on all. Simulated: data
+    sets drawn from these images, correct with the probability of an isotonic regression; the target
+    is violated where the deployed confidence then accepts more than `max_error` errors.
+    """
+    found = Decision.guarantee(
+        *crossfitted,
+        accuracy=accuracy,
+        confidence_level=confidence_level,
+        measured_on="cross-fitted calibration samples",
+    )
+    found = replace(found, kind="approximate", error_bound=None)
+    if found.threshold is None:
+        return found
+    assert found.max_error is not None
+    risk = _fit_risk(crossfitted)
+    order = np.argsort(deployed)
+    ascending = deployed[order]
+    above = np.cumsum(risk[order][::-1])[::-1] / np.arange(len(risk), 0, -1)
+    rng, violations = np.random.default_rng(seed), 0
+    for _ in range(SIMULATED):
+        rows = rng.integers(0, len(risk), len(risk))
+        correct = rng.random(len(risk)) >= risk[rows]
+        confidence = crossfitted.confidence[rows]
+        drawn = find_threshold(confidence, correct, found.max_error, 1 - confidence_level)
+        if drawn.threshold is not None:
+            first = int(np.searchsorted(ascending, drawn.threshold))
+            violations += first < len(above) and above[first] > found.max_error
+    return replace(found, violation_rate=float(violations / SIMULATED))
+
+
+def _fit_risk(outcome: Outcome) -> np.ndarray:
+    """Probability that each sample is wrong, falling with confidence (isotonic regression)."""
+    from scipy.optimize import isotonic_regression
+
+    order = np.argsort(outcome.confidence, kind="stable")
+    risk = np.empty(len(order))
+    wrong = (~outcome.correct[order]).astype(float)
+    risk[order] = isotonic_regression(wrong, increasing=False).x
+    return risk
 
 
 def _record(

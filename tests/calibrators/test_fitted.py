@@ -1,9 +1,11 @@
-"""A fitted calibrator with threshold and record has the calls of the calibrator."""
+"""A fitted calibrator with decision and record has the calls of the calibrator."""
 
+import jaxtyping
 import pytest
 import torch
 
 import rightly
+from rightly import Decision
 from rightly.calibrators import FittedCalibrator, NotFittedError, as_fitted
 from tests.conftest import make
 
@@ -36,7 +38,7 @@ def test_views_are_selected_by_name(calibrator, other):
 
 def test_a_confidence_at_the_threshold_is_accepted(calibrator, other):
     confidence = calibrator.confidence(other[0])
-    fitted = FittedCalibrator(calibrator, float(confidence.median()))
+    fitted = FittedCalibrator(calibrator, Decision(float(confidence.median())))
     assert torch.equal(fitted.accept(other[0]), confidence >= confidence.median())
     assert fitted.accept(other[0])[confidence == confidence.median()].all()
     with pytest.raises(ValueError, match="no threshold to accept by"):
@@ -47,13 +49,19 @@ def test_its_repr_names_classifier_and_threshold(calibrator):
     start = "<ca_views, fitted on 300 samples of 10 classes with 3 views"
     assert repr(FittedCalibrator(calibrator)) == start + ">"
     record = {"classifier": {"name": "timm:resnet18"}}
-    both = repr(FittedCalibrator(calibrator, 0.81234, record))
+    both = repr(FittedCalibrator(calibrator, Decision(0.81234), record))
     assert both == start + ", classifier timm:resnet18, accepts from 0.8123>"
 
 
 def test_what_is_not_fitted_is_refused():
     with pytest.raises(NotFittedError, match="spline is not fitted"):
         FittedCalibrator(rightly.calibrator("spline"))
+
+
+def test_a_number_is_no_decision(calibrator, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(TypeError, match=r"decision must be a Decision or None, got float: use"):
+        FittedCalibrator(calibrator, 0.8)
 
 
 def test_any_calibrator_becomes_a_fitted_one(calibrator):

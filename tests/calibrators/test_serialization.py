@@ -6,7 +6,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import rightly
-from rightly import CALIBRATORS
+from rightly import CALIBRATORS, Decision
 from rightly.calibrators import serialization
 from rightly.cli import main
 from tests.calibrators.quick import choose_quick_arguments
@@ -50,7 +50,7 @@ def test_damaged_files_are_refused(path, damage):
     ("old", "new", "words"),
     [
         (b"rightly-calibrator", b"another-calibrator", "not a calibrator of rightly"),
-        (b'"version":"5"', b'"version":"9"', "format version 9.*fit again"),
+        (b'"version":"6"', b'"version":"9"', "format version 9.*fit again"),
         (b"ca_views", b"xx_views", "is damaged: its checksum"),
         (b"class_count", b"class_cuont", "is damaged: its checksum"),
         (b"sha256", b"sha255", "is damaged: its checksum"),
@@ -90,6 +90,9 @@ def forge_tensors(path, drop=(), **changes):
     serialization.write(path, header, tensors)
 
 
+MANUAL = Decision(0.9, n=10).to_dict()
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -97,18 +100,18 @@ def forge_tensors(path, drop=(), **changes):
         ({"method": ["ca_views"]}, "a.safetensors holds no calibrator"),
         ({"arguments": {"sides": 3}}, "sides"),
         ({"arguments": [3]}, "a.safetensors holds no calibrator"),
-        ({"threshold": "high"}, "threshold must be a number from 0 to 1, or null, got high"),
-        ({"threshold": 1.5}, "threshold must be a number from 0 to 1, or null, got 1.5"),
-        ({"threshold": -0.1}, "threshold must be"),
-        ({"threshold": True}, "threshold must be"),
+        ({"decision": 0.9}, "decision must be a table, got 0.9"),
+        ({"decision": MANUAL | {"threshold": "high"}}, "threshold must be a number from 0 to 1"),
+        ({"decision": MANUAL | {"threshold": 1.5}}, "threshold must be a number .* got 1.5"),
+        ({"decision": MANUAL | {"threshold": -0.1}}, "decision.threshold must be"),
+        ({"decision": MANUAL | {"threshold": True}}, "decision.threshold must be"),
         ({"record": [1]}, "record must be a table"),
         ({"record": {"classifier": "resnet"}}, "record.classifier must be a table or null"),
-        ({"record": {"threshold": 0.9}}, "record.threshold must be a table"),
-        ({"record": {"threshold": {"kind": "sure"}}}, "record.threshold.kind must be one of"),
-        ({"record": {"threshold": {"coverage": 2}}}, "record.threshold.coverage must be a number"),
+        ({"decision": MANUAL | {"kind": "sure"}}, "decision.kind must be one of"),
+        ({"decision": MANUAL | {"coverage": 2}}, "decision.coverage must be a number"),
         (
-            {"record": {"threshold": {"kind": "guaranteed", "threshold": 0.9}}},
-            "record.threshold must have max_error, assurance",
+            {"decision": MANUAL | {"kind": "guaranteed"}},
+            "decision must have coverage, max_error, confidence_level",
         ),
         ({"class_count": 1}, "class_count must be a number of classes from 2 on, got 1"),
         ({"class_count": "10"}, "class_count must be"),
@@ -132,7 +135,7 @@ def test_a_header_that_makes_no_sense_is_refused(path, changes, words):
     assert "a.safetensors" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["class_count", "view_names", "threshold", "record", "method"])
+@pytest.mark.parametrize("name", ["class_count", "view_names", "decision", "record", "method"])
 def test_a_header_that_lacks_something_is_refused(path, name):
     forge(path, drop=[name])
     with pytest.raises(ValueError, match=f"damaged header: '{name}' is missing"):

@@ -39,9 +39,9 @@ def test_without_intervals_there_are_values_alone(files, saved, capsys):
 
 
 @pytest.fixture(scope="module")
-def promised(tmp_path_factory):
-    """A calibrator with a promise, its test set, and a shifted one."""
-    folder = tmp_path_factory.mktemp("promised")
+def guaranteed(tmp_path_factory):
+    """A calibrator with a guarantee, its test set, and a shifted one."""
+    folder = tmp_path_factory.mktemp("guaranteed")
     cal, test = make_sure(0), make_sure(1)
     fitted = rightly.fit("temperature_scaling", *cal, accuracy=0.9)
     fitted.save(folder / "c.safetensors")
@@ -62,31 +62,32 @@ def make_sure(seed):
     return rightly.Predictions(logits), torch.where(wrong, 1 - classes, classes)
 
 
-def test_the_stored_decision_is_shown_with_what_was_promised_and_kept(promised, capsys):
+def test_the_decision_is_shown_with_its_guarantee_and_whether_it_is_met(guaranteed, capsys):
     def evaluate(name):
-        arguments = [str(promised / "c.safetensors"), str(promised / name), "--no-intervals"]
-        costs = ["--cost-error", "20", "--cost-review", "1", "--json", str(promised / "t.json")]
+        arguments = [str(guaranteed / "c.safetensors"), str(guaranteed / name), "--no-intervals"]
+        costs = ["--cost-error", "20", "--cost-review", "1", "--json", str(guaranteed / "t.json")]
         assert main(["evaluate", *arguments, *costs]) == 0
         return " ".join(capsys.readouterr().out.split())
 
-    kept = evaluate("test.npz")
-    assert "Promised at least 90 %, 95 % sure: kept; the promise holds for data like the" in kept
-    assert "On test: 1,000 images cost" in kept
-    stored = json.loads((promised / "t.json").read_text())["decisions"]["test"]
-    assert stored["is_guaranteed"] and stored["verdict"] == "kept"
+    met = evaluate("test.npz")
+    assert "Guaranteed at least 90 %, confidence level 95 %: met; the guarantee holds for" in met
+    assert "On test: 1,000 samples cost" in met
+    stored = json.loads((guaranteed / "t.json").read_text())["decisions"]["test"]
+    assert stored["is_guaranteed"] and stored["verdict"] == "met"
     assert stored["accuracy"] >= 0.9 and stored["cost"]["low"] < stored["cost"]["high"]
-    assert "sure: not kept; the promise holds" in evaluate("other.npz")
+    assert "95 %: not met; the guarantee holds" in evaluate("other.npz")
 
 
-def test_after_adapting_nothing_is_promised():
+def test_adapting_voids_the_guarantee():
     fitted = rightly.fit("temperature_scaling", *make(n=1000), accuracy=0.5)
     test = {"test": make(n=200, seed=1)}
     assert rightly.evaluate(fitted, test, metrics="ece").decisions["test"].decision.is_guaranteed
     outcome = rightly.evaluate(fitted, test, metrics="ece", adapt=True).decisions["test"]
-    assert outcome.verdict is None and not outcome.to_record()["is_guaranteed"]
+    assert outcome.verdict is None and not outcome.to_dict()["is_guaranteed"]
+    assert outcome.to_dict()["void"] == "adapted data"
     assert 0.5 < outcome.expected_accuracy <= 1
     (line,) = outcome.describe()
-    assert "expected; after adapting nothing is promised" in line and "sure" not in line
+    assert "expected accuracy" in line and line.endswith("; guarantee void: adapted data.")
 
 
 @pytest.mark.parametrize(
@@ -102,17 +103,22 @@ def test_after_adapting_nothing_is_promised():
         (["cost<=10"], 2, "--require needs --cost-error and --cost-review to measure cost"),
     ],
 )
-def test_requirements_are_gates(promised, capsys, requirements, code, words):
-    arguments = [str(promised / "c.safetensors"), str(promised / "test.npz"), "--resamples", "100"]
+def test_requirements_are_gates(guaranteed, capsys, requirements, code, words):
+    arguments = [
+        str(guaranteed / "c.safetensors"),
+        str(guaranteed / "test.npz"),
+        "--resamples",
+        "100",
+    ]
     gates = [word for text in requirements for word in ("--require", text)]
     assert main(["evaluate", *arguments, *gates]) == code
     printed = capsys.readouterr().err
     assert words in printed if words else "missed" not in printed
 
 
-def test_requirements_on_what_was_not_measured_are_refused(promised, saved, files, capsys):
+def test_requirements_on_what_was_not_measured_are_refused(guaranteed, saved, files, capsys):
     gate = ["--require", "ece.low<=1", "--no-intervals"]
-    arguments = [str(promised / "c.safetensors"), str(promised / "test.npz")]
+    arguments = [str(guaranteed / "c.safetensors"), str(guaranteed / "test.npz")]
     assert main(["evaluate", *arguments, *gate]) == 2
     assert "--require needs intervals for ece.low" in capsys.readouterr().err
     gate = ["--require", "accuracy_accepted>=0", "--no-intervals"]

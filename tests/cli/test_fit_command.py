@@ -24,7 +24,9 @@ def test_it_stores_the_threshold_that_reaches_an_accuracy(cal, tmp_path, capsys)
     printed = capsys.readouterr().out.splitlines()
     assert "accepts confidence from" in printed[-3] and "like the calibration data" in printed[-2]
     assert re.fullmatch(
-        r"of 1,000 images about \d+ answered, at most 40 % of them wrong, 95 % sure", printed[-1]
+        r"of 1,000 samples about \d+ accepted, at most 40 % of them wrong "
+        r"\(guaranteed, confidence level 95 %\)",
+        printed[-1],
     )
     loaded = rightly.load_calibrator(out)
     accepted = loaded.accept(predictions)
@@ -32,12 +34,12 @@ def test_it_stores_the_threshold_that_reaches_an_accuracy(cal, tmp_path, capsys)
     assert main(["fit", cal, *arguments[:3], "0.98", "--out", out]) == 0
     assert "no threshold: not with these 200 samples" in capsys.readouterr().out
     assert main(["fit", cal, *arguments, "--crossfit"]) == 0
-    assert "approximate: broken in" in capsys.readouterr().out
+    assert "approximate: violation rate" in capsys.readouterr().out
     assert main(["fit", cal, *arguments[:2], "--cost-error", "5", "--out", out]) == 2
     assert "--cost-error and --cost-review must come together" in capsys.readouterr().err
     costs = ["--cost-error", "5", "--cost-review", "1", "--out", out]
     assert main(["fit", cal, *arguments[:2], *costs]) == 0
-    assert "answered, at a cost of" in capsys.readouterr().out
+    assert "accepted, at a cost of" in capsys.readouterr().out
     assert main(["fit", cal, *arguments[:2], "--out", out]) == 0
     assert rightly.load_calibrator(out).threshold is None
     assert main(["fit", cal, *arguments, "--threshold", "0.5"]) == 2

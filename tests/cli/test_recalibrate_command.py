@@ -18,7 +18,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.filterwarnings("always:.*loses its threshold")
+@pytest.mark.filterwarnings("always:.*drops its decision")
 def test_it_writes_the_calibrator_and_says_what_changed(folder, tmp_path, capsys):
     out = tmp_path / "new.safetensors"
     arguments = ["recalibrate", str(folder / "cal.safetensors"), str(folder / "new.npz")]
@@ -28,7 +28,7 @@ def test_it_writes_the_calibrator_and_says_what_changed(folder, tmp_path, capsys
     record = after.record["recalibrated"]
     assert f"accuracy on 200 new samples: {record['accuracy']:.4f}" in printed.out
     assert f"{float(after.confidence(predictions).mean()):.4f} after" in printed.out
-    assert "loses its threshold" in printed.err and after.threshold is None
+    assert "drops its decision" in printed.err and after.threshold is None
 
 
 def test_labels_and_the_name_of_the_file_are_asked_for(folder, tmp_path, capsys):

@@ -6,7 +6,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from rightly.cli import main
-from tests.deployment.tiny_onnx import write_adaptable
+from tests.deployment.tiny_onnx import GUARANTEED, write_adaptable
 
 
 @pytest.mark.parametrize(
@@ -43,17 +43,15 @@ def test_it_says_what_is_served_and_where(place, monkeypatch, capsys):
     assert answer.headers["access-control-allow-origin"] == "https://example.org"
 
 
-def test_it_says_what_is_promised_and_that_drift_is_not_watched(tmp_path, monkeypatch, capsys):
-    promised = {"value": 0.6, "kind": "guaranteed", "max_error": 0.02, "assurance": 0.95}
-    promised |= {"error_high": 0.01, "samples": 1000, "coverage": 0.7}
-    file = write_adaptable(tmp_path / "m.onnx", threshold=promised)
+def test_it_says_what_is_guaranteed_and_that_drift_is_not_watched(tmp_path, monkeypatch, capsys):
+    file = write_adaptable(tmp_path / "m.onnx", decision=GUARANTEED.to_dict())
     monkeypatch.setattr("rightly.serving.run_app", lambda *arguments: None)
     assert main(["serve", str(file), "--port", "0"]) == 0
     shown = capsys.readouterr().out
-    assert "promise: of 1,000 images about 700 answered, at most 2 % of them wrong" in shown
+    assert "of 1,000 samples about 700 accepted, at most 2 % of them wrong" in shown
     assert "which the server cannot know" in shown and "drift is not watched" in shown
     assert main(["serve", str(file), "--port", "0", "--adapt", "8"]) == 0
-    assert "promise: not covered: adapted" in capsys.readouterr().out
+    assert "guarantee void: adapted data" in capsys.readouterr().out
 
 
 def test_without_its_packages_the_error_names_what_to_install(monkeypatch, capsys):

@@ -4,8 +4,9 @@ import pytest
 import yaml
 from markdown_it import MarkdownIt
 
+from rightly import Decision
 from rightly.deployment.card_markdown import CardRow, render_block, render_card
-from tests.deployment.tiny_onnx import METADATA
+from tests.deployment.tiny_onnx import GUARANTEED, METADATA
 
 VALUES = {"ece": 0.1234, "brier": 0.2, "ks": None, "auroc": 0.9}
 
@@ -17,39 +18,39 @@ def test_the_cost_is_one_pass_without_views_and_less_than_all_with_a_budget():
 
 
 def test_without_a_threshold_accepting_is_left_to_the_user():
-    assert "No threshold was asked for" in render_block(METADATA | {"threshold": None})
+    assert "No threshold was asked for" in render_block(METADATA | {"decision": None})
 
 
 def test_the_threshold_is_shown_with_what_it_reached():
-    reached = {"value": 0.8, "accuracy": 0.95, "coverage": 0.5}
-    reached |= {"accuracy_low": 0.9, "accuracy_high": 0.97}
-    text = render_block(METADATA | {"threshold": reached})
-    assert "accepts 50.0%, of which 95.0% are right (95 % interval 90.0% to 97.0%)" in text
+    reached = Decision(0.8, n=100, coverage=0.5, accuracy=0.95, accuracy_interval=(0.9, 0.97))
+    text = render_block(METADATA | {"decision": reached.to_dict()})
+    assert "accepts 50.0%, of which 95.0% are correct (95 % interval 90.0% to 97.0%)" in text
 
 
-def test_a_promise_is_shown_with_what_it_holds_for():
-    stored = {"value": 0.9, "kind": "guaranteed", "coverage": 0.62, "samples": 500}
-    stored |= {"max_error": 0.02, "assurance": 0.95, "error_high": 0.019}
-    text = render_block(METADATA | {"threshold": stored})
-    line = (
-        "Of 1,000 images about 620 answered, at most 2 % of them wrong, 95 % sure; this holds for"
-    )
-    assert f"{line} data like the calibration data." in text
-    adapted = render_block(METADATA | {"threshold": stored, "adapted": {"samples": 64}})
-    assert "95 % sure" not in adapted and "not covered" in adapted
+def test_a_guarantee_is_shown_with_what_it_holds_for():
+    stored = GUARANTEED.to_dict()
+    text = render_block(METADATA | {"decision": stored})
+    line = "Of 1,000 samples about 700 accepted, at most 2 % of them wrong (guaranteed, confidence"
+    assert f"{line} level 95 %); this holds for data like the calibration data." in text
+    for changes in (
+        {"decision": stored, "adapted": {"samples": 64}},
+        {"decision": GUARANTEED.voided("adapted data").to_dict()},
+    ):
+        void = render_block(METADATA | changes)
+        assert "confidence level" not in void and "guarantee void: adapted data." in void
     reason = "not with these 400 samples; about 1,150 would do"
-    none = render_block(METADATA | {"threshold": None, "no_threshold": reason})
-    assert f"No threshold could be promised: {reason}." in none
+    none = Decision(None, "guaranteed", 400, reason=reason)
+    assert f"No threshold: {reason}." in render_block(METADATA | {"decision": none.to_dict()})
 
 
 def test_values_are_in_percent_and_what_is_not_defined_is_named_so():
-    row = CardRow("mine", 1000, 0.5, VALUES, VALUES, "accepted from confidence 0.9000 on: 0.0%.")
+    row = CardRow("mine", 1000, 0.5, VALUES, VALUES, "accepted from confidence 0.9000: 0.0%.")
     text = render_block(METADATA, [row])
     assert (
         "| mine | 1,000 | 50.0% | 12.34 → 12.34 | 20.00 → 20.00 | n/a → n/a | 90.00 → 90.00 |"
         in text
     )
-    assert "On mine: accepted from confidence 0.9000 on: 0.0%." in text
+    assert "On mine: accepted from confidence 0.9000: 0.0%." in text
 
 
 def test_a_calibrator_that_changes_classes_says_so():

@@ -21,11 +21,14 @@ def test_metadata_are_read_from_json_and_from_a_folder(tmp_path):
         ("[]", "no Rightly metadata"),
         ('{"format": "other"}', "no Rightly metadata"),
         ("{", "damaged metadata"),
-        (json.dumps(METADATA | {"version": VERSION - 1}), "format version 1, but this rightly"),
+        (
+            json.dumps(METADATA | {"version": VERSION - 1}),
+            f"format version {VERSION - 1}, but this rightly",
+        ),
         (json.dumps(METADATA | {"version": 99}), "update rightly, or write it with"),
         (json.dumps(METADATA | {"preprocessing": None}), "damaged metadata"),
         (json.dumps(METADATA | {"preprocessing": {"rotate": 3}}), "damaged metadata"),
-        (json.dumps(METADATA | {"threshold": {}}), "damaged metadata"),
+        (json.dumps(METADATA | {"decision": {}}), "damaged metadata"),
         (json.dumps(METADATA | {"passes": "many"}), "damaged metadata"),
         (
             json.dumps(METADATA | {"shift_adaptation": ADAPTATION | {"weights": [0.5, 0.0]}}),

@@ -34,11 +34,11 @@ def test_a_card_holds_what_was_measured_on_each_test_set():
     assert values["ece"] == pytest.approx(expected, rel=1e-12)
     assert values["accuracy"] == pytest.approx(float(correct.double().mean()))
     accepted = calibrator.accept(collected)
-    share = f"On mine: accepted from confidence 0.7000 on: {float(accepted.double().mean()):.1%}, "
-    assert share + f"{float(correct[accepted].double().mean()):.2%} of them right" in card
+    share = f"On mine: accepted from confidence 0.7000: {float(accepted.double().mean()):.1%}, "
+    assert share + f"{float(correct[accepted].double().mean()):.2%} of them correct" in card
 
 
-def test_a_card_tells_what_sets_promise_and_what_they_kept():
+def test_a_card_tells_nominal_and_observed_coverage():
     collected, labels = predictions()
     calibrator = rightly.fit("temperature_scaling", collected, labels, coverage=0.8)
     tests = {"mine": (collected[1::2], labels[1::2])}
@@ -50,7 +50,7 @@ def test_a_card_tells_what_sets_promise_and_what_they_kept():
     assert "this holds for data like the calibration data" in card
     assert f"On mine, sets hold the true class of {100 * quality.coverage:.1f} % (95 %" in card
     adapted = make_card(calibrator.adapt(collected), tests)
-    assert "No coverage is claimed; not covered: adapted to other data" in adapted
+    assert "No coverage is claimed; guarantee void: adapted data" in adapted
     assert "On mine, sets have" in adapted and "hold the true class" not in adapted
 
 

@@ -97,10 +97,12 @@ def test_files_server_and_command_line_name_the_classes_in_the_set(model, file, 
     sets = [[one["name"] for one in row["prediction_set"]] for row in answer["predictions"]]
     assert sets == expected
     assert answer["model"]["coverage"] == 0.8 == card["sets"]["coverage"]
-    assert "hold the true class of 80 % of images" in answer["model"]["set_promise"]
+    assert "hold the true class of 80 % of images" in answer["model"]["set_guarantee"]
     with TestClient(make_app(exported, adapt=50)) as client:
         adapted = client.post("/predict", files=files[:1]).json()["model"]
-    assert adapted["coverage"] is None and adapted["set_promise"].startswith("not covered: adapted")
+    assert (
+        adapted["coverage"] is None and adapted["set_guarantee"] == "guarantee void: adapted data"
+    )
     picture = tmp_path / "0.png"
     picture.write_bytes(encoded[0])
     assert main(["predict", str(file), str(picture), "--jsonl"]) == 0

@@ -1,12 +1,17 @@
 """A calibrator goes only with the classifier that it was fitted on."""
 
+import warnings
+
 import pytest
 
 import rightly
 from rightly import CalibratedClassifier, Decision, FittedCalibrator
 from rightly.classifiers import Preprocessing, open_model
+from rightly.decisions.decision import ADAPTED
+from rightly.deployment.metadata import read_decision
 from rightly.deployment.provenance import describe_calibrator
 from tests.deployment.tiny_models import PREPROCESSING, Small, fitted, predictions
+from tests.deployment.tiny_onnx import GUARANTEED
 
 
 def test_other_weights_are_refused():
@@ -42,25 +47,30 @@ def test_another_number_of_class_names_is_refused():
 
 def test_a_threshold_set_by_hand_drops_what_was_measured_for_another():
     calibrator = fitted(threshold=0.6)
-    assert describe_calibrator(calibrator)["threshold"]["asked"] == {"threshold": 0.6}
-    calibrator.threshold = 0.5
-    assert describe_calibrator(calibrator)["threshold"] == {"value": 0.5}
-    assert describe_calibrator(fitted())["threshold"] is None
+    assert describe_calibrator(calibrator)["decision"]["threshold"] == 0.6
+    calibrator.decision = Decision(0.5)
+    assert describe_calibrator(calibrator)["decision"] == Decision(0.5).to_dict()
+    assert describe_calibrator(fitted())["decision"] is None
 
 
-def test_a_promise_travels_with_the_metadata_and_so_does_its_absence():
-    promise = Decision(
-        0.9, "guaranteed", 500, 310, 0.62, max_error=0.02, assurance=0.95, error_high=0.019
-    )
+def test_a_guarantee_travels_with_the_metadata_and_so_does_its_absence():
     plain = fitted()
-    kept = FittedCalibrator(plain.calibrator, 0.9, {"threshold": promise.to_record(accuracy=0.98)})
-    stored = describe_calibrator(kept)["threshold"]
-    assert stored["kind"] == "guaranteed" and stored["max_error"] == 0.02
     none = Decision(None, "guaranteed", 500, reason="not with these 500 samples")
-    broken = FittedCalibrator(plain.calibrator, None, {"threshold": none.to_record(accuracy=0.98)})
-    metadata = describe_calibrator(broken)
-    assert metadata["threshold"] is None
-    assert metadata["no_threshold"] == "not with these 500 samples"
+    for decision in (GUARANTEED, GUARANTEED.voided("adapted data"), none):
+        calibrator = FittedCalibrator(plain.calibrator, decision)
+        assert read_decision(describe_calibrator(calibrator)) == decision
+
+
+def test_adapting_voids_the_guarantee_in_the_metadata(tmp_path):
+    guaranteed = FittedCalibrator(fitted().calibrator, GUARANTEED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a batch that looks like no other
+        adapted = guaranteed.adapt(predictions()[0])
+    assert guaranteed.decision == GUARANTEED and adapted.decision == GUARANTEED.voided(ADAPTED)
+    adapted.save(tmp_path / "c.safetensors")
+    loaded = rightly.load_calibrator(tmp_path / "c.safetensors")
+    assert loaded.decision.void == ADAPTED and not loaded.decision.is_guaranteed
+    assert describe_calibrator(loaded)["decision"]["void"] == ADAPTED
 
 
 def test_a_bare_calibrator_is_described_as_far_as_it_knows():

@@ -8,7 +8,7 @@ import onnx
 import pytest
 import torch
 
-from rightly import CalibratedClassifier
+from rightly import CalibratedClassifier, Decision
 from rightly.deployment import open_exported
 from rightly.deployment.metadata import PROGRAM_FILE
 from rightly.deployment.onnx_tracing import silence_tracer
@@ -17,6 +17,8 @@ from rightly.deployment.runtime import ExportedModel
 from tests.deployment.tiny_models import NAMES, VIEWS, Small, fitted, pictures, to_tensor
 from tests.deployment.tiny_onnx import METADATA, write_onnx
 from tests.processes import run_python
+
+MANUAL = Decision(0.6).to_dict()
 
 
 @pytest.mark.parametrize("kind", [".onnx", ".pt2", "budget"])
@@ -66,7 +68,7 @@ def test_metadata_and_parity_are_in_the_file(files, kind):
     assert metadata["preprocessing"]["mean"] == [0.4, 0.5, 0.5]
     assert len(metadata["classifier"]["fingerprint"]) == 64
     assert metadata["calibration"]["samples"] == 400
-    assert metadata["threshold"]["asked"] == {"threshold": 0.6}
+    assert metadata["decision"]["threshold"] == 0.6
     assert metadata["parity"]["images"] == 4 and metadata["parity"]["confidence"] < 1e-5
 
 
@@ -164,10 +166,11 @@ def test_a_file_without_a_required_output_is_refused(tmp_path, name):
         ({"preprocessing": []}, "preprocessing must be a table"),
         ({"views": ["rotation"]}, r"lacks \['view_classes', 'view_confidence'\]"),
         ({"views": "rotation"}, "views must be a list of different names"),
-        ({"threshold": None}, r"has the outputs \['accept'\]"),
-        ({"threshold": {"value": 1.5}}, "threshold must be a table whose value"),
-        ({"threshold": {"value": "0.6"}}, "threshold must be a table whose value"),
-        ({"threshold": {"value": 0.6, "accuracy": "high"}}, "threshold.accuracy must be a number"),
+        ({"decision": None}, r"has the outputs \['accept'\]"),
+        ({"decision": 0.6}, "decision must be a table"),
+        ({"decision": MANUAL | {"threshold": 1.5}}, "decision.threshold must be a number"),
+        ({"decision": MANUAL | {"threshold": "0.6"}}, "decision.threshold must be a number"),
+        ({"decision": MANUAL | {"accuracy": "high"}}, "decision.accuracy must be a number"),
         ({"passes": 1.5}, "passes must lie between 1 and 1"),
         ({"passes": True}, "passes must be a number from 1 on"),
         ({"method": None}, "method must be text"),

@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from rightly import Decision
 from rightly.deployment.metadata import FORMAT, ONNX_KEY, VERSION
 
 METADATA = {
@@ -19,10 +20,13 @@ METADATA = {
     "preprocessing": {"size": [8, 8]},
     "classifier": {"name": "brightest_channel", "fingerprint": None},
     "calibration": None,
-    "threshold": {"value": 0.6},
+    "decision": Decision(0.6).to_dict(),
     "has_temperature": True,
     "passes": 1.0,
 }
+GUARANTEED = Decision(
+    0.6, "guaranteed", 1000, 0.7, max_error=0.02, confidence_level=0.95, error_bound=0.01
+)
 SHAPES = {
     "classes": (TensorProto.INT64, ["n"]),
     "confidence": (TensorProto.FLOAT, ["n"]),

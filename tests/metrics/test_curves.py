@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binomtest
 
 from rightly import metrics
-from rightly.decisions import operating_point
+from rightly.decisions import Decision
 from rightly.metrics import curves
 
 
@@ -62,7 +62,7 @@ def test_the_roc_is_counted_at_every_threshold(pair):
 def test_risk_and_coverage_are_what_a_threshold_gives(pair):
     data = curves.risk_coverage(*pair)
     for i in (0, 5, len(data.threshold) - 1):
-        point = operating_point(*pair, float(data.threshold[i]))
+        point = Decision.at(float(data.threshold[i]), *pair)
         assert data.coverage[i] == pytest.approx(point.coverage)
         assert data.risk[i] == pytest.approx(1 - point.accuracy)
     assert data.coverage[-1] == 1 and data.risk[-1] == pytest.approx(1 - pair[1].mean())

@@ -7,7 +7,7 @@ import torch
 
 import rightly
 from rightly.decisions import exact_interval
-from rightly.decisions.promises import describe_set_promise
+from rightly.decisions.decision import describe_set_guarantee
 from rightly.evaluation.requirements import Requirement, find_missed
 from tests.conftest import make
 
@@ -30,9 +30,9 @@ def test_size_and_coverage_are_measured_with_an_interval(fitted, other, tmp_path
     assert quality.single == pytest.approx(float((sets.sum(1) == 1).double().mean()))
     evaluation.to_json(tmp_path / "a.json")
     stored = json.loads((tmp_path / "a.json").read_text())["prediction_sets"]
-    assert stored["promised"]["coverage"] == 0.8 and stored["promised"]["samples"] == 600
+    assert stored["nominal"]["coverage"] == 0.8 and stored["nominal"]["samples"] == 600
     assert stored["tests"]["mine"]["coverage"] == quality.coverage
-    low, high = stored["promised"]["coverage_interval"]
+    low, high = stored["nominal"]["coverage_interval"]
     shown = " ".join(evaluation.lay_out().notes)
     assert f"{100 * low:.1f} % to {100 * high:.1f} % with probability 0.95" in shown
     assert f"hold the true class of {100 * quality.coverage:.1f} %" in shown
@@ -85,7 +85,10 @@ def test_no_coverage_is_claimed_after_adapting(fitted, other, adapt_first):
     assert evaluation.set_quality["mine"].coverage is None
     assert evaluation.set_quality["mine"].mean_size > 1
     shown = " ".join(evaluation.lay_out().notes)
-    assert "no coverage is claimed" in shown and "hold the true class" not in shown
+    assert (
+        "guarantee void: adapted data, no coverage is claimed" in shown
+        and "hold the true class" not in shown
+    )
     assert "classes on average" in shown
 
 
@@ -93,7 +96,7 @@ def test_classes_that_take_the_threshold_of_all_are_counted(fitted):
     predictions, labels = make(n=600, seed=1)
     kept = labels != 3
     by_class = fitted.hold_out(predictions[kept], labels[kept], class_conditional=True)
-    text = describe_set_promise(by_class.sets.describe(), 10)
+    text = describe_set_guarantee(by_class.sets.describe(), 10)
     assert "in each of 9 classes (1 more had too few images and take the threshold of all)" in text
 
 

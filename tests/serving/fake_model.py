@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from rightly import Decision
 from rightly.classifiers.preprocessing import Preprocessing
 from rightly.deployment.runtime import ExportedModel
 from rightly.serving import Limits, make_app, open_socket, run_app
@@ -26,7 +27,8 @@ VIEWS = ("rotation", "grayscale", "color_jitter")
 
 class BrightestChannel(ExportedModel):
     def __init__(self, threshold=0.6, names=NAMES, views=VIEWS, delay_s=0.0, size=(8, 8)):
-        self.threshold, self.class_names, self.view_names = threshold, names, tuple(views)
+        self.decision = None if threshold is None else Decision(threshold, n=100, coverage=0.76)
+        self.class_names, self.view_names = names, tuple(views)
         self.preprocessing = Preprocessing(size=size)
         self.delay_s = delay_s
         self.batches = []
@@ -40,8 +42,8 @@ class BrightestChannel(ExportedModel):
             "has_temperature": True,
             "classifier": {"name": "brightest_channel", "fingerprint": "0" * 8},
             "calibration": None,
-            "threshold": threshold
-            and {"value": threshold, "accuracy": 0.981, "coverage": 0.76, "spread": float("nan")},
+            "decision": self.decision and self.decision.to_dict(),
+            "spread": float("nan"),
         }
 
     def run(self, images, shift_estimate=None):

@@ -103,7 +103,7 @@ class WithSets(BrightestChannel):
         return outputs | {"in_set": outputs["probabilities"] > 0.5}
 
 
-def test_the_prediction_set_is_shown_with_its_promise(server, files):
+def test_the_prediction_set_is_shown_with_its_coverage(server, files):
     with run_server(WithSets()) as (host, port), chromium() as browser:
         browser.get(f"http://{host}:{port}")
         choose(browser, files / "clear.png")

@@ -6,8 +6,9 @@ import json
 import pytest
 from PIL import Image
 
-from rightly.decisions.promises import find_lapse
+from rightly.deployment.metadata import void_reason
 from rightly.serving.answers import summarise_model
+from tests.deployment.tiny_onnx import GUARANTEED
 from tests.serving.clients import post_files, send_request
 from tests.serving.fake_model import BrightestChannel, make_file
 
@@ -19,7 +20,7 @@ def test_an_answer_says_all_that_the_model_said():
     outputs = model.predict(model.preprocessing.pixels(Image.open(io.BytesIO(data)))[None])
     answer = response.json()
     expected = {"method": "ca_views", "threshold": 0.6}
-    expected |= dict.fromkeys(("promise", "coverage", "set_promise"))
+    expected |= dict.fromkeys(("guarantee", "coverage", "set_guarantee", "void"))
     assert answer["model"] == expected
     (prediction,) = answer["predictions"]
     assert prediction["file"] == "a photo.png"
@@ -56,15 +57,24 @@ def test_a_model_without_names_views_or_threshold_says_so():
     assert answer["model"]["threshold"] is None
 
 
-def test_a_promise_is_told_with_what_it_holds_for_and_taken_back():
+def test_a_guarantee_comes_with_what_it_holds_for_and_may_be_void():
     model = BrightestChannel()
-    model.metadata["threshold"] |= {"kind": "guaranteed", "max_error": 0.02, "assurance": 0.95}
-    promise = post_files(make_file(), model=model).json()["model"]["promise"]
-    assert "at most 2 % of them wrong, 95 % sure; holds for data like the calibration" in promise
-    lapse = find_lapse(model.metadata, alarm="shift")
-    assert summarise_model(model, lapse).promise == "not covered: drift is alarmed (shift)"
-    lapse = find_lapse(model.metadata, adapts=True)
-    assert summarise_model(model, lapse).promise.startswith("not covered: adapted")
+    model.metadata["decision"] = GUARANTEED.to_dict()
+    guarantee = post_files(make_file(), model=model).json()["model"]["guarantee"]
+    assert "(guaranteed, confidence level 95 %); holds for data like the calibration" in guarantee
+    void = void_reason(model.metadata, alarm="shift")
+    assert summarise_model(model, void).guarantee == "guarantee void: drift alarm (shift)"
+    void = void_reason(model.metadata, adapts=True)
+    summary = summarise_model(model, void)
+    assert summary.guarantee == "guarantee void: adapted data" and summary.void == "adapted data"
+
+
+def test_a_void_guarantee_is_in_answer_and_card():
+    model = BrightestChannel()
+    model.metadata["decision"] = GUARANTEED.voided("adapted data").to_dict()
+    assert post_files(make_file(), model=model).json()["model"]["void"] == "adapted data"
+    card = send_request("GET", "/model", model=model).json()
+    assert card["void"] == "adapted data" == card["decision"]["void"]
 
 
 def test_in_a_tie_the_predicted_class_leads_the_list():
@@ -83,7 +93,7 @@ def test_the_card_is_the_identity_of_the_model_in_strict_json():
     response = send_request("GET", "/model")
     card = json.loads(response.text, parse_constant=pytest.fail)
     assert card["method"] == "ca_views" and card["class_names"] == ["red", "green", "blue"]
-    assert card["threshold"]["spread"] is None  # nan, which JSON does not know
+    assert card["spread"] is None  # nan, which JSON does not know
 
 
 def test_the_schema_names_every_field_that_is_sent():

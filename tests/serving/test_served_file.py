@@ -35,7 +35,7 @@ def test_the_server_says_what_the_file_says(model):
         )
         assert prediction["accept"] is bool(outputs.accept[i])
         assert [view["view"] for view in prediction["views"]] == list(VIEWS)
-    assert about["method"] == "ca_views" and about["threshold"]["value"] == 0.7
+    assert about["method"] == "ca_views" and about["decision"]["threshold"] == 0.7
 
 
 def test_a_bad_image_does_not_stop_the_server(model):

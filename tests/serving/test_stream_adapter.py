@@ -17,7 +17,7 @@ from rightly.monitoring.window import Window
 from rightly.serving import Limits, drift_watch, make_app
 from rightly.serving.prometheus import ServerMetrics
 from rightly.serving.stream_adapter import StreamAdapter, identify_model
-from tests.deployment.tiny_onnx import ADAPTATION, write_adaptable, write_onnx
+from tests.deployment.tiny_onnx import ADAPTATION, GUARANTEED, write_adaptable, write_onnx
 from tests.serving.clients import encode, serve_file
 from tests.serving.fake_model import make_file
 
@@ -148,7 +148,7 @@ def send(client, images):
 
 
 @pytest.mark.parametrize("adapt", [None, 512])
-def test_drift_is_watched_and_takes_promises_back(tmp_path, monkeypatch, adapt):
+def test_drift_is_watched_and_voids_guarantees(tmp_path, monkeypatch, adapt):
     monkeypatch.setattr(drift_watch, "BLOCK_S", 0.0)  # blocks of 64 images, as soon as they came
     monkeypatch.setattr(drift_watch, "HOURS_A_DAY", 1)  # limits for fewer blocks a year: sooner
     plain = open_exported(write_adaptable(tmp_path / "m.onnx"))
@@ -160,33 +160,30 @@ def test_drift_is_watched_and_takes_promises_back(tmp_path, monkeypatch, adapt):
     rows = ScoredRows(score, outputs.classes, label, np.arange(1024), np.ones(1024))
     arrays = learn_drift_reference(rows, 3).arrays()
     drift = {name: array.tolist() for name, array in arrays.items()} | {"reference": [2.0] * 3}
-    promised = {"value": 0.6, "kind": "guaranteed", "max_error": 0.02, "assurance": 0.95}
-    promised |= {"error_high": 0.01, "samples": 1000, "coverage": 0.7}
-    file = write_adaptable(tmp_path / "d.onnx", drift=drift, threshold=promised)
+    file = write_adaptable(tmp_path / "d.onnx", drift=drift, decision=GUARANTEED.to_dict())
     app = make_app(open_exported(file), Limits(images=64, batch=64), adapt=adapt)
     with TestClient(app) as client:
         assert 'data-watches="yes"' in client.get("/").text
         assert client.get("/drift").json()["status"] == "starting"
-        first = send(client, usual[:64])["promise"]
-        assert first.startswith("not covered: adapted" if adapt else "of 1,000 images about 700")
+        first = send(client, usual[:64])["guarantee"]
+        expected = "guarantee void: adapted" if adapt else "of 1,000 samples about 700"
+        assert first.startswith(expected)
         while client.get("/drift").json()["status"] == "starting":
             time.sleep(0.05)
         for start in range(64, 512, 64):
             send(client, usual[start : start + 64])
         found, text = client.get("/drift").json(), client.get("/metrics").text
         assert found["status"] == "no alarm" and len(found["levels"]) == 7
-        assert f"rightly_not_covered {1.0 if adapt else 0.0}" in text
+        assert f"rightly_guarantee_void {1.0 if adapt else 0.0}" in text
         for _ in range(8):
             summary = send(client, np.full((64, 8, 8, 3), PALE, np.uint8))
         found, text = client.get("/drift").json(), client.get("/metrics").text
     assert "shift" in found["status"] and found["alarms"]["shift"] > 0
     assert max(level["shift"] for level in found["levels"]) > 1
     assert f'rightly_drift_alarms{{name="shift"}} {found["alarms"]["shift"]}.0' in text
-    assert 'rightly_drift{name="class mix"}' in text and "rightly_not_covered 1.0" in text
-    expected = (
-        "not covered: adapted" if adapt else f"not covered: drift is alarmed ({found['status']})"
-    )
-    assert summary["promise"].startswith(expected)
+    assert 'rightly_drift{name="class mix"}' in text and "rightly_guarantee_void 1.0" in text
+    void = "adapted data" if adapt else f"drift alarm ({found['status']})"
+    assert summary["void"] == void and summary["guarantee"] == f"guarantee void: {void}"
 
 
 def test_the_range_of_what_is_expected_is_measured(file):

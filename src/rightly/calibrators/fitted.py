@@ -1,4 +1,4 @@
-"""A calibrator ready for use: with the threshold to accept by, and a record of its origin."""
+"""A calibrator ready for use: with a decision to accept by, and a record of its origin."""
 
 import os
 import warnings
@@ -12,6 +12,9 @@ from rightly.calibrators.base import Calibrator, NotFittedError
 from rightly.calibrators.cascade import Cascade
 from rightly.calibrators.conformal.sets import ConformalSets
 from rightly.calibrators.methods import CALIBRATORS
+from rightly.checks import check_type
+from rightly.decisions import Decision
+from rightly.decisions.decision import ADAPTED
 from rightly.decisions.expected_accuracy import ExpectedAccuracy
 from rightly.predictions import Predictions
 from rightly.predictions.rows import MAX_OVERLAP, RowHashes
@@ -30,7 +33,7 @@ class FittedCalibrator:
     def __init__(
         self,
         calibrator: Calibrator,
-        threshold: float | None = None,
+        decision: Decision | None = None,
         record: Mapping[str, Any] | None = None,
         sets: ConformalSets | None = None,
     ) -> None:
@@ -39,7 +42,8 @@ class FittedCalibrator:
                 f"{calibrator.title} is not fitted: call fit(predictions, labels) first"
             )
         self.calibrator = calibrator
-        self.threshold = threshold
+        check_type("decision", decision, Decision | None, "a Decision or None", "use Decision.at")
+        self.decision = decision
         self.record: Mapping[str, Any] = dict(record or {})
         self.sets = sets  # what prediction sets are made by
 
@@ -67,7 +71,7 @@ class FittedCalibrator:
         """Whether the confidence of each prediction reaches the threshold."""
         if self.threshold is None:
             raise ValueError(
-                f"{self.title} has no threshold to accept by: set threshold, or fit with "
+                f"{self.title} has no threshold to accept by: set decision, or fit with "
                 "threshold= or accuracy="
             )
         return self.confidence(predictions) >= self.threshold
@@ -87,7 +91,7 @@ class FittedCalibrator:
                 f"{self.title} was fitted on: give others, or fit with coverage="
             )
         sets = ConformalSets.fit(self.calibrator, predictions, labels, **options)
-        return FittedCalibrator(self.calibrator, self.threshold, self.record, sets)
+        return FittedCalibrator(self.calibrator, self.decision, self.record, sets)
 
     def adapt(self, unlabelled: Predictions) -> "FittedCalibrator":
         """One at the level that a batch without labels shows, with a record of what that was."""
@@ -95,7 +99,8 @@ class FittedCalibrator:
         context = 0.0 if adapted.context is None else float(adapted.context.value)
         batch = {"samples": len(unlabelled), "context": context}
         record = {**self.record, "adapted": batch}
-        return FittedCalibrator(adapted, self.threshold, record, self.sets)
+        decision = None if self.decision is None else self.decision.voided(ADAPTED)
+        return FittedCalibrator(adapted, decision, record, self.sets)
 
     def recalibrate(self, predictions: Predictions, labels: AnyArray) -> "FittedCalibrator":
         """One whose level and slope are corrected by a few labels from where it is used.
@@ -103,11 +108,11 @@ class FittedCalibrator:
         Thresholds and prediction sets were made for the old data: they are dropped.
         """
         recalibrated = recalibrate(self.calibrator, predictions, labels)
-        made = {"threshold": self.threshold, "prediction sets": self.sets}
-        promised = [name for name, value in made.items() if value is not None]
-        if promised:
+        made = {"decision": self.decision, "prediction sets": self.sets}
+        dropped = [name for name, value in made.items() if value is not None]
+        if dropped:
             warnings.warn(
-                f"{self.title} loses its {' and '.join(promised)}, made for the data that it was "
+                f"{self.title} drops its {' and '.join(dropped)}, made for the data that it was "
                 "fitted on: make them anew from other labelled samples of the new data",
                 UserWarning,
                 stacklevel=2,
@@ -122,7 +127,11 @@ class FittedCalibrator:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes one safetensors file, for `rightly.load_calibrator`."""
         sets = None if self.sets is None else self.sets.to_saved()
-        serialization.save(Path(path), self.calibrator, self.threshold, self.record, sets)
+        serialization.save(Path(path), self.calibrator, self.decision, self.record, sets)
+
+    @property
+    def threshold(self) -> float | None:
+        return None if self.decision is None else self.decision.threshold
 
     @property
     def method(self) -> str | None:
@@ -179,7 +188,7 @@ AnyCalibrator = Calibrator | FittedCalibrator
 
 
 def as_fitted(calibrator: AnyCalibrator) -> FittedCalibrator:
-    """The same with a place for threshold and record, where it has none."""
+    """The same with a place for decision and record, where it has none."""
     if isinstance(calibrator, FittedCalibrator):
         return calibrator
     if not isinstance(calibrator, Calibrator):
@@ -216,7 +225,7 @@ def first_of(name: str) -> str:
 
 
 def load_calibrator(path: str | os.PathLike[str]) -> FittedCalibrator:
-    """A calibrator that was saved, with its threshold and record."""
+    """A calibrator that was saved, with its decision and record."""
     header, tensors = serialization.read(Path(path))
     if isinstance(header.get("method"), str) and header["method"] not in CALIBRATORS:
         raise ValueError(f"{path} {serialization.describe_unknown(header)}")
@@ -227,11 +236,12 @@ def load_calibrator(path: str | os.PathLike[str]) -> FittedCalibrator:
         sets = None
         if header["sets"] is not None or held_out:
             sets = ConformalSets.from_saved(header["sets"], held_out, header["class_count"])
+        stored = header["decision"]
+        decision = None if stored is None else Decision.from_dict(stored)
     except KeyError as error:
         raise ValueError(f"{path} has a damaged header: {error} is missing") from error
     except (TypeError, ValueError, RuntimeError, IndexError) as error:  # the last two: torch's
         raise ValueError(
             f"{path} holds no calibrator that can be used: {error}; fit it again"
         ) from error
-    threshold = None if header["threshold"] is None else float(header["threshold"])
-    return FittedCalibrator(built, threshold, header["record"], sets)
+    return FittedCalibrator(built, decision, header["record"], sets)

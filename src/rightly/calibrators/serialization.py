@@ -27,27 +27,26 @@ from rightly.checks import (
     check_table,
     check_version,
     is_count,
-    is_share,
     is_table,
     is_text,
     or_null,
 )
+from rightly.decisions import Decision
 from rightly.files import parse_json, write_atomically
-from rightly.predictions.stored_decision import check_decision
 from rightly.predictions.validation import check_class_names
 
 if TYPE_CHECKING:
     from rightly.calibrators.base import Calibrator
 
 FORMAT = "rightly-calibrator"
-VERSION = 5  # 4 had no prediction sets, and two weights of the context
+VERSION = 6  # 5 had a threshold and a record of it, no decision
 SETS = "sets."  # what the names of their tensors begin with
 SUFFIX = ".safetensors"
 FITTED_ON = ("sample_count", "class_count", "view_names", "feature_count", "class_names")
 
 
 def check_name(path: Path) -> None:
-    """Refuses a name that promises another kind of file, such as c.pt."""
+    """Refuse a name without the suffix of calibrator files."""
     if path.suffix != SUFFIX:
         raise ValueError(
             f"out must be a calibrator's file, which ends in {SUFFIX}, got {path.name}"
@@ -57,7 +56,7 @@ def check_name(path: Path) -> None:
 def save(
     path: Path,
     calibrator: "Calibrator",
-    threshold: float | None = None,
+    decision: Decision | None = None,
     record: Mapping[str, Any] | None = None,
     sets: tuple[Mapping[str, Any], Mapping[str, Tensor]] | None = None,
 ) -> None:
@@ -82,7 +81,7 @@ def save(
         "method": calibrator.method,
         "arguments": dict(calibrator.arguments),
         **{name: getattr(calibrator, name) for name in FITTED_ON},
-        "threshold": threshold,
+        "decision": None if decision is None else decision.to_dict(),
         "record": dict(record or {}),
         "no_context": calibrator.no_context,
         "sets": None if sets is None else dict(sets[0]),
@@ -200,7 +199,6 @@ HEADER: Schema = {
     "feature_count": ("a number or null", or_null(lambda value: is_count(value, 1))),
     "view_names": ("a list of different names", are_distinct_names),
     "class_names": ("a list of names or null", or_null(are_names)),
-    "threshold": ("a number from 0 to 1, or null", or_null(is_share)),
     "record": ("a table", is_table),
     "no_context": ("text or null", or_null(is_text)),
 }
@@ -212,8 +210,6 @@ def _check_header(calibrator: "Calibrator", header: Mapping[str, Any]) -> None:
     check_class_names(header["class_names"], header["class_count"])
     record = header["record"]
     check_table(record, {"classifier": ("a table or null", or_null(is_table))}, "record")
-    if record.get("threshold") is not None:
-        check_decision(record["threshold"], "record.threshold")
     for need, stored in (("view_logits", "view_names"), ("features", "feature_count")):
         if need in calibrator.needs and not header[stored]:
             raise ValueError(f"{calibrator.title} needs {need}, but was fitted on none")

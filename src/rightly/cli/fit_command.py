@@ -34,18 +34,18 @@ def run(
     accuracy: Annotated[
         float | None,
         typer.Option(
-            help="Accept from the lowest threshold that is sure to reach this accuracy.",
+            help="Accept from the lowest threshold that guarantees this accuracy.",
             show_default="none",
         ),
     ] = None,
-    assurance: Annotated[
-        float, typer.Option(help="How sure: the probability that --accuracy is kept.")
+    confidence_level: Annotated[
+        float, typer.Option(help="Confidence level of the guarantee (1 - delta).")
     ] = 0.95,
-    threshold_share: Annotated[
+    holdout: Annotated[
         float, typer.Option(help="Share of the images held out of the fit, for threshold and sets.")
     ] = 0.5,
     crossfit: Annotated[
-        bool, typer.Option("--crossfit", help="Hold nothing out: --accuracy approximately.")
+        bool, typer.Option("--crossfit", help="Cross-fit instead of a hold-out; approximate.")
     ] = False,
     cost_error: CostError = None,
     cost_review: CostReview = None,
@@ -106,8 +106,8 @@ def run(
         seen = predictions, truth
         if not crossfit and any(x is not None for x in (accuracy, costs, coverage)):
             # The labels that the threshold is found on have no say in anything else.
-            check_fraction("threshold_share", threshold_share)
-            rows = ~holdout_mask(predictions, threshold_share)
+            check_fraction("holdout", holdout)
+            rows = ~holdout_mask(predictions, holdout)
             seen = predictions[rows], truth[rows]
         method = _select_method(*seen, expected_shift)
     options["seed"] = seed
@@ -123,8 +123,8 @@ def run(
             truth,
             threshold=threshold,
             accuracy=accuracy,
-            assurance=assurance,
-            threshold_share=threshold_share,
+            confidence_level=confidence_level,
+            holdout=holdout,
             crossfit=crossfit,
             costs=costs,
             coverage=coverage,
@@ -166,31 +166,30 @@ def _select_method(
 
 
 def _describe_use(fitted: "FittedCalibrator") -> None:
-    """Says what the views cost, and what the calibrator accepts; the promise comes last."""
-    from rightly.decisions.promises import describe_set_promise
-    from rightly.decisions.stored import HOLDS_FOR, Decision
+    """Says what the views cost, and what the calibrator accepts; the decision comes last."""
+    from rightly.decisions.decision import HOLDS_FOR, describe_set_guarantee
 
     if fitted.record["passes"] > 1:
         passes = f"{fitted.record['passes']:.2f} forward passes per image"
         print_line(f"{passes}, over the views {', '.join(fitted.view_names)}")
     if fitted.sets is not None:
-        print_line(f"{describe_set_promise(fitted.sets.describe(), fitted.sets.class_count)}.")
+        print_line(f"{describe_set_guarantee(fitted.sets.describe(), fitted.sets.class_count)}.")
         print_line(f"sets of these images have {fitted.sets.mean_size:.2f} classes on average")
-    decision = Decision.read(fitted.record, fitted.threshold)
+    decision = fitted.decision
     if decision is None:
         return
     if decision.threshold is not None:
         text = f"accepts confidence from {decision.threshold:.4f}: "
-        if decision.accuracy is not None:
+        if decision.accuracy is not None and decision.accuracy_interval is not None:
+            low, high = decision.accuracy_interval
             text += (
-                f"{decision.coverage:.1%} of {decision.samples} {decision.measured_on}, "
-                f"{decision.accuracy:.2%} right (95 % interval {decision.accuracy_low:.2%} to "
-                f"{decision.accuracy_high:.2%})"
+                f"{decision.coverage:.1%} of {decision.n} {decision.measured_on}, "
+                f"{decision.accuracy:.2%} correct (95 % interval {low:.2%} to {high:.2%})"
             )
         else:
             text += "none of the calibration samples"
         print_line(text)
     if decision.is_guaranteed:
-        print_line(f"what is promised {HOLDS_FOR}")
-    if decision.kind != "chosen":
+        print_line(f"the guarantee {HOLDS_FOR}")
+    if decision.kind != "manual":
         print_line(decision.describe())

@@ -30,7 +30,7 @@ def run(
 ) -> None:
     """Correct level and slope of a calibrator by a few new labels.
 
-    The fewer there are, the less changes. The predicted class and the ranking stay; a threshold
+    The fewer there are, the less changes. The predicted class and the ranking stay; a decision
     and prediction sets were made for the old data, and are dropped.
     """
     from rightly.calibrators import load_calibrator

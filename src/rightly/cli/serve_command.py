@@ -93,7 +93,7 @@ def run(
     with open_socket(host, port) as listening:
         where = format_address(listening)
         print_line(f"serving {file}: {_describe(model)}")
-        for line in _describe_promises(model, adapt is not None):
+        for line in _describe_guarantees(model, adapt is not None):
             print_line(line)
         print_line(f"listening on {where} (docs: {where}/docs)")
         # Pillow warns of what clients send, in words that they choose: nothing for a log.
@@ -109,13 +109,13 @@ def _describe(model: "ExportedModel") -> str:
     return f"{metadata['method']} on {classifier}, {metadata['class_count']} classes, {threshold}"
 
 
-def _describe_promises(model: "ExportedModel", adapts: bool) -> list[str]:
-    """What is promised of what is served, and whether anything watches over it."""
-    from rightly.decisions.promises import describe_promises, find_lapse
+def _describe_guarantees(model: "ExportedModel", adapts: bool) -> list[str]:
+    """Guarantees of what is served, and whether drift is watched."""
+    from rightly.deployment.metadata import describe_guarantees, void_reason
 
-    promises = describe_promises(model.metadata, find_lapse(model.metadata, adapts=adapts))
-    lines = [f"promise: {text}" for text in dict.fromkeys(promises)]
-    if promises and model.metadata.get("drift") is None:
+    guarantees = describe_guarantees(model.metadata, void_reason(model.metadata, adapts=adapts))
+    lines = list(dict.fromkeys(guarantees))
+    if guarantees and model.metadata.get("drift") is None:
         lines.append(
             "drift is not watched: the file does not tell what images without it look like (export "
             "a calibrator that can be adapted, without --no-adaptable)"

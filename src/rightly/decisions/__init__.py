@@ -6,9 +6,3 @@ from rightly.decisions.accuracy_estimates import doc as doc
 from rightly.decisions.costs import measure_cost as measure_cost
 from rightly.decisions.decision import Decision as Decision
 from rightly.decisions.guarantee import exact_interval as exact_interval
-from rightly.decisions.guaranteed_thresholds import Threshold as Threshold
-from rightly.decisions.guaranteed_thresholds import threshold as threshold
-from rightly.decisions.old_costs import CostThreshold as CostThreshold
-from rightly.decisions.old_costs import least_cost_threshold as least_cost_threshold
-from rightly.decisions.thresholds import OperatingPoint as OperatingPoint
-from rightly.decisions.thresholds import operating_point as operating_point

@@ -27,7 +27,6 @@ from rightly.shapes import AnyArray
 HOLDS_FOR = "holds for data like the calibration data"
 # What voids a guarantee; a drift alarm names what drifted.
 ADAPTED = "adapted data"
-OTHER_THRESHOLD = "another threshold"
 Kind = Literal["manual", "guaranteed", "approximate", "least_cost"]
 
 
@@ -251,6 +250,25 @@ class Decision:
 def describe_void(reason: str) -> str:
     """That a guarantee is void, in the words that every place shows."""
     return f"guarantee void: {reason}"
+
+
+def describe_set_guarantee(sets: Mapping[str, Any], class_count: int) -> str:
+    """Coverage that prediction sets guarantee, from `ConformalSets.describe`."""
+    text = (
+        f"Prediction sets ({sets['score']}) hold the true class of "
+        f"{format_share(sets['coverage'])} of images like the {sets['samples']:,} held out"
+    )
+    if not sets["class_conditional"]:
+        interval = sets.get("coverage_interval")
+        if interval is None:
+            return text
+        low, high = (f"{100 * end:.1f} %" for end in interval)
+        return f"{text}: given these, of {low} to {high} with probability 0.95"
+    marginal = sets["marginal_classes"]
+    text += f", in each of {class_count - marginal} classes"
+    if marginal:
+        text += f" ({marginal} more had too few images and take the threshold of all)"
+    return text
 
 
 def format_share(share: float) -> str:

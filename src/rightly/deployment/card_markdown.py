@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rightly.decisions.promises import describe_set_promise, find_lapse
-from rightly.decisions.stored import HOLDS_FOR, Decision
+from rightly.decisions.decision import HOLDS_FOR, describe_set_guarantee, describe_void
+from rightly.deployment.metadata import read_decision, void_reason
 from rightly.reporting.formatting import format_number, format_title
 from rightly.reporting.markup import escape_markdown, to_line
 
@@ -24,7 +24,7 @@ class CardRow:
     accuracy: float
     before: Mapping[str, float | None]
     after: Mapping[str, float | None]
-    decision: str = ""  # what the threshold accepts and what was promised, where there is one
+    decision: str = ""  # what the threshold accepts and whether its guarantee is met
     sets: str = ""  # coverage and size of prediction sets, where there are any
 
 
@@ -112,24 +112,23 @@ def _render_range(rows: Sequence[CardRow]) -> str:
 
 
 def _render_decision(metadata: Mapping[str, Any], rows: Sequence[CardRow]) -> str:
-    decision = Decision.of_metadata(metadata)
+    decision = read_decision(metadata)
+    if decision is not None and decision.threshold is None:
+        return f"**Decision.** No threshold: {escape_markdown(decision.reason)}."
     if decision is None:
-        reason = metadata.get("no_threshold")
-        if reason:
-            return f"**Decision.** No threshold could be promised: {escape_markdown(reason)}."
         return (
             "**Decision.** No threshold was asked for: the model reports confidence and leaves "
             "accepting to its user."
         )
     text = f"**Decision.** Accept where confidence ≥ {decision.threshold:.4f}."
-    if decision.accuracy is not None:
+    if decision.accuracy is not None and decision.accuracy_interval is not None:
+        low, high = decision.accuracy_interval
         samples = escape_markdown(decision.measured_on or "the calibration samples")
         text += (
             f" On {samples} that accepts {decision.coverage:.1%}, of which "
-            f"{decision.accuracy:.1%} are right (95 % interval "
-            f"{decision.accuracy_low:.1%} to {decision.accuracy_high:.1%})."
+            f"{decision.accuracy:.1%} are correct (95 % interval {low:.1%} to {high:.1%})."
         )
-    if decision.kind != "chosen":
+    if decision.kind != "manual" or decision.void:
         line = decision.describe()
         text += f" {line[0].upper()}{line[1:]}"
         text += f"; this {HOLDS_FOR}." if decision.is_guaranteed else "."
@@ -142,11 +141,11 @@ def _render_sets(metadata: Mapping[str, Any], rows: Sequence[CardRow]) -> str:
     sets = metadata.get("sets")
     if sets is None:
         return ""
-    lapse = find_lapse(metadata)
-    if lapse is None:
-        text = f"{describe_set_promise(sets, metadata['class_count'])}; this {HOLDS_FOR}."
+    void = void_reason(metadata)
+    if void is None:
+        text = f"{describe_set_guarantee(sets, metadata['class_count'])}; this {HOLDS_FOR}."
     else:
-        text = f"No coverage is claimed; {lapse}."
+        text = f"No coverage is claimed; {describe_void(void)}."
     text += (
         f" On the {sets['samples']:,} images held out when it was fitted, sets have "
         f"{sets['mean_size']:.2f} classes on average."

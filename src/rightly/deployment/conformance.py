@@ -91,7 +91,7 @@ def _check_outputs(
 ) -> None:
     conditions = {
         "temperature": metadata["has_temperature"],
-        "accept": metadata.get("threshold") is not None,
+        "accept": (metadata.get("decision") or {}).get("threshold") is not None,
         "view_classes": bool(metadata["views"]),
         "view_confidence": bool(metadata["views"]),
         "shift_score": metadata.get("shift_adaptation") is not None,

@@ -26,11 +26,12 @@ from rightly.checks import (
     table_of,
 )
 from rightly.classifiers.preprocessing import Preprocessing
+from rightly.decisions import Decision
+from rightly.decisions.decision import ADAPTED, HOLDS_FOR, describe_set_guarantee, describe_void
 from rightly.files import parse_json
-from rightly.predictions.stored_decision import check_decision
 
 FORMAT = "rightly-deployed"
-VERSION = 2
+VERSION = 3  # 2 had a threshold, no decision
 ONNX_KEY = "rightly"  # the entry of an ONNX file's metadata
 PROGRAM_FILE = "rightly.json"  # the file inside a .pt2 archive
 CONFIG_FILE = "config.json"  # the file in a saved folder
@@ -38,6 +39,7 @@ CALIBRATOR_FILE = "calibrator.safetensors"  # what stands beside it
 DRIFT_ARRAYS = {"reference", "centres", "scale", "allowance", "counts"}
 DRIFT_ARRAYS |= {"rows", "row_classes", "row_labels"}
 REMEDY = "write it with rightly export"
+UNKNOWN = f"{HOLDS_FOR}, which the server cannot know"
 
 
 def _are_metrics(value: Any) -> bool:
@@ -50,16 +52,7 @@ _is_measurement = table_of(
 )
 
 
-def _is_threshold(value: Any) -> bool:
-    """A confidence, and the record of the decision for it."""
-    if not table_of(value=is_share)(value):
-        return False
-    check_decision({**value, "threshold": value["value"]})
-    measured = ("coverage", "accuracy", "accuracy_low", "accuracy_high")
-    return value.get("accuracy") is None or all(is_share(value.get(name)) for name in measured)
-
-
-# The coverage that prediction sets promise, by which score, on how many held-out images.
+# The coverage that prediction sets guarantee, by which score, on how many held-out images.
 _is_sets = table_of(
     coverage=is_share,
     score=is_text,
@@ -121,15 +114,14 @@ REQUIRED: Schema = {
 # These may be left out or null.
 OPTIONAL: Schema = {
     "class_names": ("a list of names", are_names),
-    "threshold": ("a table whose value, coverage and accuracy lie in 0..1", _is_threshold),
-    "no_threshold": ("text", is_text),  # why none could be promised
+    "decision": ("a table", is_table),
     "classifier": (
         "a table of text",
         lambda value: is_table(value) and all(map(or_null(is_text), value.values())),
     ),
     "calibration": ("samples, accuracy and metrics before and after", _is_measurement),
     "shift_adaptation": ("a table of value, weights, limits, noise and misses", _is_adaptation),
-    "sets": ("a table of coverage, score, samples and what they promise", _is_sets),
+    "sets": ("a table of coverage, score and samples", _is_sets),
     "drift": ("a table of what samples without drift look like", _is_drift),
     "adapted": ("a table", is_table),
     "recalibrated": ("a table", is_table),
@@ -169,6 +161,7 @@ def check_metadata(values: Any, path: object, remedy: str = REMEDY) -> dict[str,
 def _check_entries(values: Mapping[str, Any]) -> None:
     given = {name: value for name, value in values.items() if value is not None}
     check_table(given, {**REQUIRED, **OPTIONAL}, required=REQUIRED)
+    read_decision(values)
     count, names = values["class_count"], values.get("class_names")
     if names is not None and len(names) != count:
         raise ValueError(f"class_names must have {count} names, one per class, got {len(names)}")
@@ -193,3 +186,45 @@ def read_config(folder: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} must be text in UTF-8: {error}") from error
     return parse_metadata(text, path, "write it with save_pretrained")
+
+
+def read_decision(metadata: Mapping[str, Any]) -> Decision | None:
+    """The decision of a file or folder, void where the calibrator was adapted."""
+    values = metadata.get("decision")
+    if values is None:
+        return None
+    decision, void = Decision.from_dict(values), void_reason(metadata)
+    return decision if void is None else decision.voided(void)
+
+
+def void_reason(
+    metadata: Mapping[str, Any], *, adapts: bool = False, alarm: str | None = None
+) -> str | None:
+    """Why no guarantee holds for what a model is shown now; None where no reason is known."""
+    stored: str | None = (metadata.get("decision") or {}).get("void")
+    if stored is None and (adapts or metadata.get("adapted")):
+        return ADAPTED
+    return stored or (None if alarm is None else f"drift alarm ({alarm})")
+
+
+def describe_guarantees(metadata: Mapping[str, Any], void: str | None = None) -> list[str]:
+    """The guarantees of threshold and prediction sets, or that they are void."""
+    both = describe_guarantee(metadata, void), describe_coverage(metadata, void)
+    return [text for text in both if text is not None]
+
+
+def describe_guarantee(metadata: Mapping[str, Any], void: str | None) -> str | None:
+    """The guarantee of the threshold, or that it is void; None where there is none."""
+    decision = read_decision(metadata)
+    if decision is None or decision.kind != "guaranteed" or decision.threshold is None:
+        return None
+    return describe_void(void) if void else f"{decision.describe()}; {UNKNOWN}"
+
+
+def describe_coverage(metadata: Mapping[str, Any], void: str | None) -> str | None:
+    """The coverage of prediction sets, or that it is void; None where there are none."""
+    sets = metadata.get("sets")
+    if sets is None:
+        return None
+    text = describe_set_guarantee(sets, metadata["class_count"])
+    return describe_void(void) if void else f"{text}; {UNKNOWN}"

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
-from rightly.decisions.stored import Decision
+from rightly.decisions.outcome import apply_decision
 from rightly.deployment.card_markdown import CardRow, render_block, render_card
 from rightly.deployment.metadata import CALIBRATOR_FILE, read_config
 from rightly.deployment.provenance import check_described, describe_calibrator
 from rightly.deployment.runtime import SUFFIXES, open_exported
 from rightly.evaluation.data_sets import DataSet, load_test_sets
-from rightly.evaluation.decision_outcomes import apply_decision
 from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.evaluation.set_quality import measure_sets
@@ -86,8 +85,10 @@ def measure_row(
     """A calibrator measured on one test set, before and after; at its threshold if it has one."""
     truth = check_labels(labels, predictions)
     correct = (fitted.classes(predictions) == truth).cpu().numpy()
-    decision = Decision.read(fitted.record, fitted.threshold)
-    outcome = apply_decision(decision, fitted, predictions, truth)
+    decided = ""
+    if fitted.decision is not None and fitted.decision.threshold is not None:
+        confidence = fitted.confidence(predictions).double().cpu().numpy()
+        decided = " ".join(apply_decision(fitted.decision, confidence, correct).describe())
     sets = measure_sets(fitted, fitted, predictions, truth)
     return CardRow(
         name,
@@ -95,7 +96,7 @@ def measure_row(
         float(correct.mean()),
         _measure(None, predictions, labels),
         _measure(fitted, predictions, labels),
-        "" if outcome is None else " ".join(outcome.describe()),
+        decided,
         "" if sets is None else describe_quality(sets),
     )
 

@@ -71,22 +71,11 @@ def describe_calibrator(calibrator: FittedCalibrator) -> dict[str, Any]:
         "preprocessing": source.get("preprocessing"),
         "classifier": {name: source.get(name) for name in ("name", "fingerprint")},
         "calibration": record.get("calibration"),
-        **_describe_decision(calibrator),
+        "decision": None if calibrator.decision is None else calibrator.decision.to_dict(),
         "sets": None if calibrator.sets is None else calibrator.sets.describe(),
         "passes": record.get("passes", 1.0 + len(calibrator.view_names)),
         **{name: record[name] for name in ("adapted", "recalibrated") if name in record},
     }
-
-
-def _describe_decision(calibrator: FittedCalibrator) -> dict[str, Any]:
-    """The threshold with what is known of it, or why there is none."""
-    recorded = dict(calibrator.record.get("threshold") or {})
-    is_current = recorded.pop("threshold", None) == calibrator.threshold
-    if calibrator.threshold is None:
-        reason = recorded.get("reason") if is_current else None
-        return {"threshold": None, **({"no_threshold": reason} if reason else {})}
-    # Set by hand since: what was measured for another one does not hold.
-    return {"threshold": {"value": calibrator.threshold, **(recorded if is_current else {})}}
 
 
 def expected_preprocessing(calibrator: FittedCalibrator) -> Preprocessing | None:

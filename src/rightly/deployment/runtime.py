@@ -17,7 +17,7 @@ from rightly.deployment.conformance import (
     check_outputs,
     check_shift_estimate,
 )
-from rightly.deployment.metadata import ONNX_KEY, parse_metadata
+from rightly.deployment.metadata import ONNX_KEY, parse_metadata, read_decision
 from rightly.deployment.outputs import OUTPUT_NAMES, Outputs, read_outputs
 from rightly.optional import require
 
@@ -38,8 +38,11 @@ class ExportedModel(ABC):
         names = metadata.get("class_names")
         self.class_names: tuple[str, ...] | None = None if names is None else tuple(names)
         self.view_names: tuple[str, ...] = tuple(metadata["views"])
-        threshold = metadata.get("threshold")
-        self.threshold: float | None = None if threshold is None else float(threshold["value"])
+        self.decision = read_decision(metadata)
+
+    @property
+    def threshold(self) -> float | None:
+        return None if self.decision is None else self.decision.threshold
 
     @abstractmethod
     def run(

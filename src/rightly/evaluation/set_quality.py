@@ -86,8 +86,8 @@ def measure_all_sets(
 def describe_set_quality(
     fitted: FittedCalibrator, quality: Mapping[str, SetQuality]
 ) -> dict[str, Any] | None:
-    """What was promised and what was measured, as plain values."""
+    """Nominal coverage and what was measured, as plain values."""
     if fitted.sets is None:
         return None
     tests = {name: asdict(one) for name, one in quality.items()}
-    return {"promised": fitted.sets.describe(), "tests": tests}
+    return {"nominal": fitted.sets.describe(), "tests": tests}

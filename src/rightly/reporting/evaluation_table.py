@@ -1,5 +1,6 @@
 """One fitted calibrator on some test sets: every metric before and after."""
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,10 +8,10 @@ from typing import Any
 
 from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
 from rightly.decisions import exact_interval
-from rightly.decisions.stored import Decision
+from rightly.decisions.decision import ADAPTED
+from rightly.decisions.outcome import DecisionOutcome, apply_decision
 from rightly.evaluation.adapted_sets import adapt_to_sets, check_batch
 from rightly.evaluation.data_sets import TestSets, load_test_sets, measure_accuracies
-from rightly.evaluation.decision_outcomes import DecisionOutcome, apply_decision
 from rightly.evaluation.leakage import CalibrationData, check_test_sets
 from rightly.evaluation.measurement import BeforeAfter, measure_before_and_after
 from rightly.evaluation.requirements import Measured
@@ -62,7 +63,7 @@ class Evaluation(ResultTable[Result]):
             "adapt": self.adapt,
             "batch": self.batch,
             "prediction_sets": describe_set_quality(self.calibrator, self.set_quality),
-            "decisions": {name: one.to_record() for name, one in self.decisions.items()},
+            "decisions": {name: one.to_dict() for name, one in self.decisions.items()},
         }
 
     @property
@@ -81,10 +82,11 @@ class Evaluation(ResultTable[Result]):
             accuracy = self.accuracy[name]
             values["accuracy"] = Measured(accuracy, *exact_interval(round(accuracy * n), n))
             if name in self.decisions:
-                point, cost = self.decisions[name].point, self.decisions[name].cost
-                ends = (point.accuracy_low, point.accuracy_high) if point.accepted else ()
-                values["accuracy_accepted"] = Measured(point.accuracy, *ends)
-                values["coverage"] = Measured(point.coverage, *exact_interval(point.accepted, n))
+                observed, cost = self.decisions[name].observed, self.decisions[name].cost
+                share = math.nan if observed.accuracy is None else observed.accuracy
+                values["accuracy_accepted"] = Measured(share, *(observed.accuracy_interval or ()))
+                ends = exact_interval(observed.accepted, n)
+                values["coverage"] = Measured(observed.accepted / n, *ends)
                 values |= {} if cost is None else {"cost": Measured(*cost)}
             if name in self.set_quality:
                 quality = self.set_quality[name]
@@ -159,8 +161,8 @@ def evaluate(
     Test sets of another classifier, or with more than 1 % of the rows that `rightly.fit` fitted
     on, are refused unless `any_classifier` or `allow_overlap`. With `adapt`, the calibrator is
     adapted to every test set without its labels, or to each `batch` rows of it in their order.
-    Where the calibrator has a threshold, what that accepts is measured too, and what it costs by
-    `costs` of error, review and gain, or by those that the threshold was chosen by.
+    Where the calibrator has a threshold, what that accepts is measured too, and its cost by `costs`
+    of error, review and gain, or by those of its decision.
     """
     check_batch(adapt, batch)
     fitted = open_calibrator(calibrator)
@@ -184,16 +186,19 @@ def evaluate_sets(
         for name, (predictions, labels) in tests.items()
     }
     sets, accuracy, decisions = {}, {}, {}
-    decision = Decision.read(fitted.record, fitted.threshold)
+    decision = fitted.decision
+    if decision is not None and adapt:
+        decision = decision.voided(ADAPTED)
     measured = adapt_to_sets(fitted, adapt, batch)
     for name, (predictions, labels) in selected.items():
         sets[name] = measure_before_and_after(
             measured, name, predictions, labels, metrics, bootstrap
         )
         accuracy[name] = float((fitted.classes(predictions) == labels).double().mean())
-        outcome = apply_decision(decision, measured, predictions, labels, costs, adapt)
-        if outcome is not None:
-            decisions[name] = outcome
+        if decision is not None and decision.threshold is not None:
+            confidence = measured.confidence(predictions).double().cpu().numpy()
+            correct = (measured.classes(predictions) == labels).cpu().numpy()
+            decisions[name] = apply_decision(decision, confidence, correct, costs)
     resolved = None
     if bootstrap is not None:
         resolved = Bootstrap(bootstrap.resamples or RESAMPLES, bootstrap.seed)
@@ -202,7 +207,7 @@ def evaluate_sets(
 
 
 def open_calibrator(calibrator: Any) -> FittedCalibrator:
-    """A calibrator that is fitted or saved, with a place for threshold and record."""
+    """A calibrator that is fitted or saved, with a place for decision and record."""
     if isinstance(calibrator, str | os.PathLike):
         return load_calibrator(calibrator)
     return as_fitted(calibrator)

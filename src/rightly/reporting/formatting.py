@@ -85,9 +85,9 @@ def format_change_interval(result: Result) -> str:
     return " to ".join(ends)
 
 
-def format_percent(share: float, digits: int = 1) -> str:
+def format_percent(share: float | None, digits: int = 1) -> str:
     """A share without a metric, in %; a dash where there is none."""
-    return "–" if math.isnan(share) else f"{100 * share:.{digits}f}"
+    return "–" if share is None or math.isnan(share) else f"{100 * share:.{digits}f}"
 
 
 def describe_accuracy(accuracy: Mapping[str, float]) -> list[str]:

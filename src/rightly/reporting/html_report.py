@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rightly.calibrators import CALIBRATORS, FittedCalibrator
-from rightly.decisions.stored import Decision
+from rightly.decisions.decision import ADAPTED
 from rightly.evaluation.data_sets import (
     LabelledSet,
     TestSets,
@@ -160,17 +160,26 @@ def report(
         class_names=check_names(class_names or fitted.class_names, loaded),
         keeps_class=fitted.keeps_class,
         class_changes=evaluation.class_changes,
-        decision=Decision.read(fitted.record, fitted.threshold),
+        decision=fitted.decision,
         file=str(calibrator) if isinstance(calibrator, str | os.PathLike) else "",
         views=view_gains,
         coverage=None if fitted.sets is None else fitted.sets.describe(),
-        is_adapted=fitted.calibrator.is_adapted or "adapted" in fitted.record,
+        void=_find_void(fitted),
         notes=note_pictures(evaluation, pictures),
     )
     made = Report(render(shown), evaluation, comparison, None if out is None else Path(out))
     if out is not None:
         made.save(out)
     return made
+
+
+def _find_void(fitted: FittedCalibrator) -> str | None:
+    """Why the guarantee of the decision or the prediction sets is void, where there is one."""
+    decision = fitted.decision
+    if fitted.sets is None and (decision is None or decision.kind != "guaranteed"):
+        return None
+    void = None if decision is None else decision.void
+    return void or (ADAPTED if fitted.calibrator.is_adapted else None)
 
 
 def _compare_with(

@@ -1,9 +1,9 @@
-"""Prediction sets in words: what they promise, and what they kept on test sets."""
+"""Prediction sets in words: nominal and observed coverage."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rightly.decisions.promises import describe_set_promise
+from rightly.decisions.decision import ADAPTED, describe_set_guarantee, describe_void
 from rightly.reporting.formatting import format_percent
 
 if TYPE_CHECKING:
@@ -14,28 +14,26 @@ SHOWN = 3  # classes that are named
 
 
 def describe_sets(fitted: "FittedCalibrator", quality: "Mapping[str, SetQuality]") -> list[str]:
-    """The promise, and for each test set size and coverage; no coverage after adapting."""
+    """The guarantee, and size and coverage on each test set; no coverage after adapting."""
     if fitted.sets is None or not quality:
         return []
     notes = []
     if all(one.coverage is None for one in quality.values()):
         notes.append(
-            f"Prediction sets ({fitted.sets.score}) of an adapted calibrator: no coverage is "
+            f"Prediction sets ({fitted.sets.score}): {describe_void(ADAPTED)}, no coverage is "
             "claimed."
         )
     else:
-        promise = describe_set_promise(fitted.sets.describe(), fitted.sets.class_count)
-        notes.append(f"{promise}.")
+        text = describe_set_guarantee(fitted.sets.describe(), fitted.sets.class_count)
+        notes.append(f"{text}.")
     for name, one in quality.items():
         notes.append(f"On {name}, {describe_quality(one)}.")
         notes += describe_least_covered(one, fitted.sets.coverage, fitted.sets.class_conditional)
     return notes
 
 
-def describe_least_covered(
-    one: "SetQuality", promised: float, class_conditional: bool
-) -> list[str]:
-    """The classes whose sets hold them least often, and how many lie below what was promised."""
+def describe_least_covered(one: "SetQuality", nominal: float, class_conditional: bool) -> list[str]:
+    """The classes whose sets hold them least often, and how many lie below the nominal coverage."""
     if not one.classes:
         return []
     worst = [
@@ -43,13 +41,13 @@ def describe_least_covered(
         f"{_percent(each.high)}, of {each.samples:,})"
         for each in one.classes[:SHOWN]
     ]
-    below = sum(each.high < promised for each in one.classes)
+    below = sum(each.high < nominal for each in one.classes)
     text = (
         f"Least covered there: {', '.join(worst)}; of {len(one.classes)} classes {below} have a "
-        f"95 % interval below {_percent(promised)}"
+        f"95 % interval below {_percent(nominal)}"
     )
     if below and not class_conditional:
-        text += ". By class nothing is promised: for that, fit with class_conditional=True "
+        text += ". Coverage is not guaranteed by class: for that, fit with class_conditional=True "
         text += "(--class-conditional)"
     return [f"{text}."]
 

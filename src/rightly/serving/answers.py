@@ -4,10 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rightly.decisions.promises import (
-    describe_served_sets,
-    describe_threshold_promise,
-)
+from rightly.deployment.metadata import describe_coverage, describe_guarantee
 from rightly.deployment.outputs import Outputs, list_set
 from rightly.deployment.runtime import ExportedModel
 from rightly.files import encode_json
@@ -36,25 +33,26 @@ def make_prediction(
     )
 
 
-def summarise_model(model: ExportedModel, lapse: str | None = None) -> ModelSummary:
-    """What answered, and what it promises: nothing where there is a `lapse`."""
+def summarise_model(model: ExportedModel, void: str | None = None) -> ModelSummary:
+    """What answered, and its guarantees, or why they are void."""
     sets = model.metadata.get("sets")
     return ModelSummary(
         method=str(model.metadata["method"]),
         threshold=model.threshold,
-        promise=describe_threshold_promise(model.metadata, lapse),
-        coverage=None if sets is None or lapse else sets["coverage"],
-        set_promise=describe_served_sets(model.metadata, lapse),
+        guarantee=describe_guarantee(model.metadata, void),
+        coverage=None if sets is None or void else sets["coverage"],
+        set_guarantee=describe_coverage(model.metadata, void),
+        void=void,
     )
 
 
-def encode_card(model: ExportedModel) -> bytes:
-    """The metadata of a model as JSON, in which what is not finite is null.
+def encode_card(model: ExportedModel, void: str | None = None) -> bytes:
+    """Metadata of a model as JSON, and why its guarantees are void; null for nan.
 
     Without the samples that drift is counted from, which are many.
     """
     shown = {name: value for name, value in model.metadata.items() if name != "drift"}
-    return encode_json(shown).encode()
+    return encode_json(shown | {"void": void}).encode()
 
 
 def _rank_classes(probabilities: np.ndarray, best: int, model: ExportedModel) -> list[Choice]:

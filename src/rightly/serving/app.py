@@ -63,7 +63,7 @@ def make_app(
     The model makes one whole answer first: one that cannot is refused here. With `adapt` it
     answers at the shift estimate of so many images before, kept in the file `state`; `log` is
     a file to which every prediction is appended. Drift is watched where the file tells what images
-    without it look like, and nothing is promised once it is alarmed.
+    without it look like; an alarm voids guarantees.
     """
     if state is not None and adapt is None:
         raise ValueError("state must be left out where nothing adapts: give adapt too")
@@ -104,8 +104,6 @@ def make_app(
 
 
 def _add_api(app: FastAPI, service: Service) -> None:
-    card = encode_card(service.model)
-
     @app.post(
         "/predict",
         summary="Classify images",
@@ -143,7 +141,8 @@ def _add_api(app: FastAPI, service: Service) -> None:
         openapi_extra=CURL["model"],
     )
     async def about() -> Response:
-        """The card of the model: method, classes, preprocessing, calibration, threshold."""
+        """The card of the model: method, classes, preprocessing, calibration, decision."""
+        card = encode_card(service.model, service.find_void())
         return Response(card, media_type="application/json")
 
     @app.get(

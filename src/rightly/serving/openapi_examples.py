@@ -32,11 +32,12 @@ ANSWER: Mapping[str, Any] = {
     "model": {
         "method": "correctness_logistic",
         "threshold": 0.9,
-        "promise": None,
+        "guarantee": None,
         "coverage": 0.95,
-        "set_promise": "Prediction sets (lac) hold the true class of 95 % of images like the 2,500 "
-        "held out: given these, of 94.1 % to 95.8 % with probability 0.95; holds for data like the "
-        "calibration data, which the server cannot know",
+        "set_guarantee": "Prediction sets (lac) hold the true class of 95 % of images like the "
+        "2,500 held out: given these, of 94.1 % to 95.8 % with probability 0.95; holds for data "
+        "like the calibration data, which the server cannot know",
+        "void": None,
     },
 }
 

@@ -24,10 +24,10 @@ class PredictionLog:
                 f"log must be a file that can be written, got {path} ({error.strerror or error})"
             ) from error
 
-    def record(self, rows: Sequence[Outputs]) -> None:
-        """Writes outputs of one row each; a failure is logged, and no more."""
-        now = round(time.time(), 3)
-        lines = [encode_json({"time": now, **describe_row(row)}) + "\n" for row in rows]
+    def record(self, rows: Sequence[Outputs], void: str | None = None) -> None:
+        """Write outputs of one row each, and why the guarantee is void; log a failure."""
+        shared = {"time": round(time.time(), 3), "void": void}
+        lines = [encode_json({**shared, **describe_row(row)}) + "\n" for row in rows]
         try:
             self._file.write("".join(lines).encode())
         except OSError as error:

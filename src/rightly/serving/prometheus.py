@@ -78,13 +78,13 @@ class ServerMetrics:
         for name, (meaning, read) in gauges.items():
             Gauge(f"rightly_{name}", meaning, registry=self.registry).set_function(read)
 
-    def watch_promise(self, find_lapse: Callable[[], str | None]) -> None:
-        """Whether what was promised is known not to cover what is served; 0 is no assurance."""
+    def watch_guarantee(self, find_void: Callable[[], str | None]) -> None:
+        """Whether the guarantee is void: adapted data, or a drift alarm."""
         Gauge(
-            "rightly_not_covered",
-            "1 while a stored promise is known not to hold; 0 does not mean that it holds.",
+            "rightly_guarantee_void",
+            "1 while the guarantee is known to be void; 0 does not mean that it holds.",
             registry=self.registry,
-        ).set_function(lambda: float(find_lapse() is not None))
+        ).set_function(lambda: float(find_void() is not None))
 
     def watch_drift(self, drift: DriftWatch) -> None:
         """How near each alarm is, and how many there were."""

@@ -70,20 +70,24 @@ class ModelSummary(_Answer):
 
     method: str = Field(description="The calibrator.")
     threshold: float | None = Field(description="The confidence from which on to accept.")
-    promise: str | None = Field(
+    guarantee: str | None = Field(
         None,
-        description="What is promised of the accepted, or why it does not cover what is served "
-        "now. Null where nothing was promised.",
+        description="Guaranteed accuracy of accepted predictions, or that it is void. Null without "
+        "a guarantee.",
     )
     coverage: float | None = Field(
         description="Share of images like those held out whose prediction set holds the true "
-        "class; null without sets, and where nothing is promised now: while the server adapts or "
-        "drift is alarmed."
+        "class; null without sets, and where it is void."
     )
-    set_promise: str | None = Field(
+    set_guarantee: str | None = Field(
         None,
-        description="What is promised of prediction sets, or why it does not cover what is served "
-        "now. Null where there are none.",
+        description="Coverage that prediction sets guarantee, or that it is void. Null without "
+        "sets.",
+    )
+    void: str | None = Field(
+        None,
+        description="Why no guarantee holds for what is served now: adapted data, or a drift "
+        "alarm. Null where no reason is known, which does not mean that it holds.",
     )
 
 
@@ -162,9 +166,10 @@ class Card(BaseModel):
     calibration: dict[str, Any] | None = Field(
         None, description="On how many samples it was calibrated, and metrics before and after."
     )
-    threshold: dict[str, Any] | None = Field(
-        None, description="The threshold, with the accuracy and coverage it was chosen for."
+    decision: dict[str, Any] | None = Field(
+        None, description="The threshold, its coverage and accuracy, and what is guaranteed."
     )
     sets: dict[str, Any] | None = Field(
-        None, description="What the prediction sets promise, on how many held-out images."
+        None, description="Nominal coverage of prediction sets, and the number of held-out images."
     )
+    void: str | None = Field(None, description="Why no guarantee holds for what is served now.")

@@ -11,7 +11,7 @@ import numpy as np
 from fastapi import Request
 from PIL import Image
 
-from rightly.decisions.promises import describe_promises, find_lapse
+from rightly.deployment.metadata import describe_guarantees, void_reason
 from rightly.deployment.outputs import Outputs
 from rightly.deployment.runtime import ExportedModel
 from rightly.serving.answers import make_prediction, summarise_model
@@ -52,8 +52,8 @@ class Service:
             self.metrics.watch_stream(adapter.stream)
         if self.drift is not None:
             self.metrics.watch_drift(self.drift)
-        if describe_promises(model.metadata):
-            self.metrics.watch_promise(self._find_lapse)
+        if describe_guarantees(model.metadata):
+            self.metrics.watch_guarantee(self.find_void)
         self.metrics.watch_queue(lambda: self.batcher.waiting)
         self._memory = MemoryBudget(limits)
         self._decoders = ThreadPoolExecutor(DECODERS, thread_name_prefix="decoding")
@@ -124,7 +124,7 @@ class Service:
         rows = await _gather_or_refuse(jobs)
         answer = self._make_answer(uploads, rows)
         if self.log is not None:
-            self.log.record(rows)
+            self.log.record(rows, self.find_void())
         for prediction in answer.predictions:
             self.metrics.record_prediction(prediction)
         return answer
@@ -135,18 +135,17 @@ class Service:
             self.drift.observe(outputs)
         return outputs
 
-    def _find_lapse(self) -> str | None:
+    def find_void(self) -> str | None:
+        """Why no guarantee holds for what is served now; None where no reason is known."""
         alarm = None if self.drift is None else self.drift.alarm
-        return find_lapse(self.model.metadata, adapts=self.adapter is not None, alarm=alarm)
+        return void_reason(self.model.metadata, adapts=self.adapter is not None, alarm=alarm)
 
     def _make_answer(self, uploads: Sequence[Upload], rows: Sequence[Outputs]) -> Answer:
         predictions = [
             make_prediction(row, upload.name, self.model, self.adapter is not None)
             for row, upload in zip(rows, uploads, strict=True)
         ]
-        return Answer(
-            predictions=predictions, model=summarise_model(self.model, self._find_lapse())
-        )
+        return Answer(predictions=predictions, model=summarise_model(self.model, self.find_void()))
 
 
 async def _gather_or_refuse(jobs: Sequence["asyncio.Future[Result]"]) -> list[Result]:

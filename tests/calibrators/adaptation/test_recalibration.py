@@ -1,4 +1,4 @@
-"""A few labels correct level and slope, and nothing else; what was promised before is dropped."""
+"""A few labels correct level and slope, and nothing else; decision and sets are dropped."""
 
 import numpy as np
 import pytest
@@ -100,11 +100,11 @@ def test_it_is_saved_and_says_on_how_many_labels(fitted, shifted, tmp_path):
     assert again.calibrator.fit(*load_demo_set("cal")).recalibration is None
 
 
-def test_what_was_promised_for_the_old_data_is_dropped(shifted):
+def test_the_decision_for_the_old_data_is_dropped(shifted):
     before = rightly.fit("temperature_scaling", *load_demo_set("cal"), threshold=0.9)
-    with pytest.warns(UserWarning, match="loses its threshold, made for the data"):
+    with pytest.warns(UserWarning, match="drops its decision, made for the data"):
         after = before.recalibrate(*shifted)
-    assert after.threshold is None and after.record["threshold"] is None and after.sets is None
+    assert after.threshold is None and after.decision is None and after.sets is None
 
 
 def test_fifty_labels_help_under_shift_and_do_no_harm_without(fitted, shifted):

@@ -149,7 +149,7 @@ def test_adapted_calibrators_make_sets_but_learn_none(fitted, held_out):
     sets = rightly.prediction_sets(adapted, held_out[0])
     expected = adapted.sets.contains(adapted.probabilities(held_out[0]), held_out[0].logits)
     assert torch.equal(sets, expected)
-    with pytest.raises(ValueError, match="adapted to a batch, so its sets promise nothing"):
+    with pytest.raises(ValueError, match="adapted to a batch, so its sets guarantee no coverage"):
         adapted.hold_out(*make(n=600, seed=5))
 
 

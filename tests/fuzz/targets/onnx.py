@@ -27,7 +27,7 @@ def make_samples() -> list[Files]:
         outputs = tuple(name for name in SHAPES if name not in of_context)
         return [
             {NAME: write_onnx(path).read_bytes()},
-            {NAME: write_onnx(path, outputs, threshold=None, class_names=None).read_bytes()},
+            {NAME: write_onnx(path, outputs, decision=None, class_names=None).read_bytes()},
         ]
 
 

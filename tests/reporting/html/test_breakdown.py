@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rightly.decisions import exact_interval, operating_point
+from rightly.decisions import Decision, exact_interval
 from rightly.reporting.html.breakdown import FEW, MOST, break_down
 from rightly.reporting.html.page import render
 from tests.reporting.html.test_study import make_set, make_study
@@ -19,7 +19,7 @@ def test_parts_are_means_by_predicted_class():
     assert (part.low, part.high) == exact_interval(part.right, part.count)
     assert part.gap == pytest.approx(one.after[of].mean() - one.correct[of].mean())
     assert part.gap_low < part.gap < part.gap_high
-    assert part.accepted == operating_point(one.after[of], one.correct[of], 0.7)
+    assert part.decision == Decision.at(0.7, one.after[of], one.correct[of])
 
 
 def test_parts_with_few_samples_are_folded_and_the_surest_excess_comes_first():

@@ -10,7 +10,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 import rightly
-from rightly.decisions import exact_interval, operating_point
+from rightly import Decision
+from rightly.decisions import exact_interval
 from rightly.decisions.costs import measure_cost
 from rightly.evaluation.measurement import BeforeAfter
 from rightly.evaluation.results import Bootstrap, Result
@@ -99,7 +100,10 @@ def test_prediction_sets_are_measured_and_after_adapting_claim_nothing(sample, o
     assert rows.index(f">class {worst.number}<") < rows.index(f"{100 * worst.high:.1f}</small>")
     assert "80.0 %" in section and "This holds for data like the calibration data" in section
     adapted = report({"mine": test}, calibrator=fitted.adapt(test[0]), bootstrap=Bootstrap(100))
-    assert "no coverage is claimed" in adapted.html and "This holds for" not in adapted.html
+    assert (
+        "Guarantee void: adapted data: no coverage is claimed" in adapted.html
+        and "This holds for" not in adapted.html
+    )
     without = report(
         {"mine": test}, calibrator=rightly.fit("ts", *sample), bootstrap=Bootstrap(100)
     )
@@ -110,31 +114,42 @@ def cut_decision(page):
     return page[page.index('<section id="decision"') : page.index('<section id="threshold"')]
 
 
-def test_the_stored_decision_is_shown_with_what_was_promised_and_kept(other):
+def test_the_decision_is_shown_with_its_guarantee_and_whether_it_is_met():
     cal, test = make(n=1200, seed=3), make(n=400, seed=4)
-    fitted = rightly.fit("temperature_scaling", *cal, accuracy=0.5, assurance=0.9)
+    fitted = rightly.fit("temperature_scaling", *cal, accuracy=0.5, confidence_level=0.9)
     assert fitted.threshold is not None
     made = report({"mine": test}, calibrator=fitted, bootstrap=Bootstrap(100))
     outcome = made.evaluation.decisions["mine"]
     section = cut_decision(made.html)
-    assert "at least <strong>50.0 %</strong> of what it accepts is right, 90 % sure" in section
+    guarantee = (
+        "at least <strong>50.0 %</strong> of what it accepts is correct, confidence level 90 %"
+    )
+    assert guarantee in section
     assert "holds for data like the calibration data" in section
-    assert f"<span>{100 * outcome.point.accuracy:.1f}</span>" in section
+    assert f"<span>{100 * outcome.observed.accuracy:.1f}</span>" in section
     assert f">{outcome.verdict}</td>" in section
     assert 'id="target" min="0" max="1" step="0.001" value="0.5"' in made.html
     adapted = report({"mine": test}, calibrator=fitted.adapt(test[0]), bootstrap=Bootstrap(100))
     section = adapted.html[
         adapted.html.index('id="decision"') : adapted.html.index('id="threshold"')
     ]
-    assert "nothing is promised" in section and "kept" not in section and "sure." not in section
+    assert "Guarantee void: adapted data" in section and ">met<" not in section
+    assert "confidence level" not in section
+    header = adapted.html[adapted.html.index("<header>") : adapted.html.index("</header>")]
+    footer = adapted.html[adapted.html.index("<footer>") : adapted.html.index("</footer>")]
+    assert "Guarantee void: adapted data." in header and "guarantee void: adapted data" in footer
+    terminal = " ".join(adapted.lay_out().notes)
+    assert "guarantee void: adapted data" in terminal
+    assert "void:" not in made.html[made.html.index("<header>") : made.html.index("</header>")]
+    assert "confidence level 90 %" in made.html[made.html.index("<footer>") :]
     assert f"{100 * adapted.evaluation.decisions['mine'].expected_accuracy:.1f}" in section
 
 
-def test_a_promise_that_could_not_be_made_is_explained(sample, other):
+def test_a_missing_guarantee_is_explained(sample, other):
     fitted = rightly.fit("temperature_scaling", *sample, accuracy=0.99)
     assert fitted.threshold is None
     page = report({"mine": other}, calibrator=fitted, bootstrap=Bootstrap(100)).html
-    assert "There is no threshold: not with these" in page
+    assert "No threshold: not with these" in page
 
 
 def test_classes_are_called_by_the_names_that_are_given(sample, other):
@@ -299,9 +314,9 @@ def test_a_threshold_is_moved_and_entered_with_its_intervals(page, fitted, brows
             correct = predictions.correct(labels).numpy()
             expected = []
             for confidence in (predictions.confidence, fitted.confidence(predictions)):
-                point = operating_point(confidence.numpy(), correct, at)
-                right = [point.accuracy, point.accuracy_low, point.accuracy_high]
-                expected += [[point.coverage], right if point.accepted else []]
+                point = Decision.at(at, confidence.numpy(), correct)
+                right = [point.accuracy, *point.accuracy_interval] if point.accepted else []
+                expected += [[point.coverage], right]
             shown = read_shares(browser, f'#at-table tr[data-set="{i}"] td')
             for numbers, wanted in zip(shown, expected, strict=True):
                 assert numbers == pytest.approx([100 * x for x in wanted], abs=0.0501)
@@ -344,28 +359,28 @@ def check_reason(told, found):
     return "about"
 
 
-def test_a_target_accuracy_finds_the_threshold_that_the_library_promises(page, fitted, browser):
+def test_a_target_accuracy_finds_the_threshold_that_the_library_guarantees(page, fitted, browser):
     sets = page[1]
     kinds, reasons = set(), set()
-    for accuracy, assurance in TARGETS:
+    for accuracy, level in TARGETS:
         enter(browser, "target", accuracy)
-        enter(browser, "assurance", assurance)
+        enter(browser, "confidence-level", level)
         for i, name in enumerate(("ind", "blur")):
             predictions, labels = sets[name]
             pair = fitted.confidence(predictions).numpy(), predictions.correct(labels).numpy()
-            found = rightly.threshold(*pair, max_error=1 - accuracy, assurance=assurance)
+            found = Decision.guarantee(*pair, accuracy=accuracy, confidence_level=level)
             row = f'#target-table [data-set="{i}"]'
             shown = read_shares(browser, f"{row} td:nth-child(n + 3)")
             assert shown[0] == pytest.approx([found.accepted / 4], abs=0.0501)
-            kinds.add(found.value is None)
-            if found.value is None:
+            kinds.add(found.threshold is None)
+            if found.threshold is None:
                 told = cells(browser, f"{row} td")[0]
                 assert told.startswith("none")
                 reasons.add(check_reason(told.removeprefix("none"), found))
                 continue
             button = browser.find_element(By.CSS_SELECTOR, f"{row} button")
-            assert float(button.text) == pytest.approx(found.value, abs=0.001)
-            assert shown[1][0] == pytest.approx(100 - 100 * found.error, abs=0.0501)
+            assert float(button.text) == pytest.approx(found.threshold, abs=0.001)
+            assert shown[1][0] == pytest.approx(100 * found.accuracy, abs=0.0501)
             button.send_keys(Keys.ENTER)
             above = read_shares(browser, f'#at-table [data-set="{i}"] [data-when="after"]')
             assert above == shown
@@ -382,10 +397,10 @@ def test_costs_find_the_threshold_that_the_library_finds(page, fitted, browser):
         for i, name in enumerate(("ind", "blur")):
             predictions, labels = sets[name]
             pair = fitted.confidence(predictions).numpy(), predictions.correct(labels).numpy()
-            found = rightly.least_cost_threshold(*pair, **costs)
+            found = Decision.least_cost(*pair, **costs)
             row = f'#cost-table [data-set="{i}"]'
             button = browser.find_element(By.CSS_SELECTOR, f"{row} button")
-            assert float(button.text) == pytest.approx(found.value, abs=0.001)
+            assert float(button.text) == pytest.approx(found.threshold, abs=0.001)
             button.click()
             costs_of = browser.find_elements(By.CSS_SELECTOR, f"{row} td:nth-child(n + 3)")
             texts = [cell.text.replace(",", "").replace("to", "").split() for cell in costs_of]
@@ -394,11 +409,11 @@ def test_costs_find_the_threshold_that_the_library_finds(page, fitted, browser):
             assert above[0] == pytest.approx(expected[0], rel=1e-3)
             assert above[1:] == pytest.approx(expected[1:], rel=0.03)  # of a bootstrap
             # Corrected for having been chosen here, by other resamples than the library's.
-            optimism = found.cost - expected[0]
+            optimism = found.costs["per_1000"] - expected[0]
             assert optimism > 8 and there[0] - above[0] == pytest.approx(optimism, abs=6)
             assert there[2] - there[1] == pytest.approx(above[2] - above[1], abs=1)
-            assert accept_all[0] == pytest.approx(found.accept_all, rel=1e-3)
-            assert review_all == [pytest.approx(found.review_all)]
+            assert accept_all[0] == pytest.approx(found.costs["accept_all"], rel=1e-3)
+            assert review_all == [pytest.approx(1000 * costs["review"])]
     enter(browser, "cost-error", 1)
     assert "more than a review" in browser.find_element(By.ID, "cost-error-note").text
 

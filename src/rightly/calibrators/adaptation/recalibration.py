@@ -104,7 +104,6 @@ def record_labels(
         hashes = RowHashes.from_record(known).merge(hashes)
     kept = {name: value for name, value in record.items() if name != "adapted"}
     return kept | {
-        "threshold": None,
         # So that test sets with the new rows are refused too.
         "calibration_rows": hashes.to_record(),
         "recalibrated": {

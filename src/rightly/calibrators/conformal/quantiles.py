@@ -1,4 +1,4 @@
-"""Split conformal prediction: the quantile of held-out scores, and what it promises.
+"""Split conformal prediction: the quantile of held-out scores, and its guarantee.
 
 With n held-out scores and k = ceil((n + 1) coverage), the k-th smallest of them is not exceeded by
 the score of a further sample with probability k / (n + 1) at least. Given these held-out samples,
@@ -23,7 +23,7 @@ def conformal_rank(n: int, coverage: float) -> int:
 
 
 def samples_needed(coverage: float) -> int:
-    """The least number of held-out samples that can promise this coverage.
+    """Minimum number of held-out samples that can guarantee this coverage.
 
     >>> samples_needed(0.9), samples_needed(0.99)
     (9, 99)

@@ -53,8 +53,8 @@ class SetThresholds(NamedTuple):
 class ConformalSets(nn.Module):
     """The sets of classes that hold the true one of so many images, by scores of held-out ones.
 
-    The promise is about images like the held-out ones. A set may be empty: with `lac` where no
-    class is likely enough, with the others where the draw is low on the likeliest.
+    Coverage is guaranteed for images like the held-out ones. A set may be empty: with `lac` where
+    no class is likely enough, with the others where the draw is low on the likeliest.
     """
 
     threshold: Tensor  # (c,): at the coverage and score that it was fitted for
@@ -99,13 +99,13 @@ class ConformalSets(nn.Module):
         check_score(score)
         if not calibrator.is_pointwise:
             raise ValueError(
-                f"{calibrator.title} looks at a whole batch of samples, so its sets promise "
-                "nothing: choose a method that takes each sample alone"
+                f"{calibrator.title} looks at a whole batch of samples, so its sets guarantee "
+                "no coverage: choose a method that takes each sample alone"
             )
         if calibrator.is_adapted:
             raise ValueError(
-                f"{calibrator.title} is adapted to a batch, so its sets promise nothing: take the "
-                "calibrator as it was fitted"
+                f"{calibrator.title} is adapted to a batch, so its sets guarantee no coverage: "
+                "take the calibrator as it was fitted"
             )
         if not bool(held_out.unshifted().any()):
             raise ValueError("held_out must have unshifted rows, got shifted ones only: add images")
@@ -202,7 +202,7 @@ class ConformalSets(nn.Module):
         return None if self.class_conditional else coverage_interval(self.samples, self.coverage)
 
     def describe(self) -> dict[str, Any]:
-        """Plain values: what was promised on how many images, and the mean size on them."""
+        """Plain values: nominal coverage, number of held-out images, and mean size on them."""
         interval = self.coverage_interval()
         return self.to_saved()[0] | {
             "samples": self.samples,

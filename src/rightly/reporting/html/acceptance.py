@@ -8,25 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from rightly.decisions.stored import Decision
-from rightly.decisions.thresholds import OperatingPoint, operating_point
+from rightly.decisions import Decision
 from rightly.reporting.html.study import Study, StudySet
 from rightly.shapes import Confidence, Correct
 
 
-def compute_points(one: StudySet, threshold: float) -> dict[str, OperatingPoint]:
+def compute_points(one: StudySet, threshold: float) -> dict[str, Decision]:
     """What the threshold accepts, before and after."""
     return {
-        when: operating_point(confidence, correct, threshold)
+        when: Decision.at(threshold, confidence, correct)
         for when, (confidence, correct) in one.outcomes.items()
     }
 
 
-def read_target(decision: Decision | None) -> dict[str, float] | None:
-    """What was promised of accepted predictions, and how surely."""
-    if decision is None or decision.max_error is None or decision.assurance is None:
+def read_target(decision: Decision | None) -> dict[str, float | None] | None:
+    """Guaranteed or approximate accuracy of accepted predictions, and confidence level."""
+    if decision is None or decision.max_error is None:
         return None
-    return {"accuracy": round(1 - decision.max_error, 12), "assurance": decision.assurance}
+    return {
+        "accuracy": round(1 - decision.max_error, 12),
+        "confidence_level": decision.confidence_level,
+    }
 
 
 def read_costs(decision: Decision | None) -> dict[str, float] | None:

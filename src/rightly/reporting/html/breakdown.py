@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from rightly.decisions import exact_interval
-from rightly.decisions.thresholds import OperatingPoint, operating_point
+from rightly.decisions import Decision, exact_interval
 from rightly.reporting.html.study import StudySet
 
 FEW = 20  # samples; below, the interval of a share is up to 45 points wide
@@ -25,7 +24,7 @@ class Part:
     high: float
     before: float
     after: float
-    accepted: OperatingPoint
+    decision: Decision  # at the threshold, measured on these samples
 
     @property
     def accuracy(self) -> float:
@@ -107,5 +106,5 @@ def _summarise(one: StudySet, rows: Int[np.ndarray, " rows"], name: str, thresho
         *exact_interval(right, len(rows)),
         float(one.before[rows].mean()),
         float(after.mean()),
-        operating_point(after, one.correct[rows], threshold),
+        Decision.at(threshold, after, one.correct[rows]),
     )

@@ -1,5 +1,5 @@
 "use strict";
-// What errors and reviews cost, and where they cost least, as rightly.least_cost_threshold has it.
+// What errors and reviews cost, and where they cost least, as Decision.least_cost has it.
 
 const MOST_RESAMPLES = 1000;
 const MOST_DRAWS = 1e7; // of all resamples: the more samples, the less is corrected

@@ -1,5 +1,5 @@
 "use strict";
-// How many samples it would take to promise what these cannot, as rightly.threshold tells it.
+// How many samples a guarantee needs that these are too few for, as Decision.guarantee tells it.
 
 const POWER = 0.8; // probability with which so many would pass
 const MOST_NEEDED = 10_000_000;
@@ -23,9 +23,9 @@ function roundUp(count) {
 }
 
 // In words: about how many would do, or why none would.
-function tellNeeded(outcomes, maxError, assurance) {
+function tellNeeded(outcomes, maxError, confidenceLevel) {
   const { n, right } = outcomes;
-  const level = 1 - assurance;
+  const level = 1 - confidenceLevel;
   const errorAt = (k) => (k - right[k]) / k;
   // Fewer than in which one error is within maxError tell nothing about it.
   const enough = Math.ceil(1 / maxError);

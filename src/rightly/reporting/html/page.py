@@ -6,7 +6,7 @@
 from importlib.resources import files
 from typing import Any
 
-from rightly.decisions.stored import HOLDS_FOR
+from rightly.decisions.decision import HOLDS_FOR, describe_void
 from rightly.evaluation.results import Result, unique
 from rightly.evaluation.views import NEARLY_ALL
 from rightly.metrics import METRICS
@@ -18,9 +18,9 @@ from rightly.reporting.html.study import Study
 
 SCRIPTS = tuple(
     f"page.{name}.js"
-    for name in ("binomial", "outcomes", "costs", "promise", "needed", "threshold", "tables")
+    for name in ("binomial", "outcomes", "costs", "guarantee", "needed", "threshold", "tables")
 )
-TARGET = {"accuracy": 0.98, "assurance": 0.95}  # what the page starts with
+TARGET = {"accuracy": 0.98, "confidence_level": 0.95}  # what the page starts with
 COSTS = {"error": 10, "review": 1, "gain": 0}
 
 jinja2, markupsafe = require("jinja2", "report"), require("markupsafe", "report")
@@ -39,6 +39,7 @@ def render(shown: Study) -> str:
     environment.filters.update(
         percent=formatting.format_percent,
         value=formatting.format_value,
+        sentence=lambda text: text[:1].upper() + text[1:],
         interval=formatting.format_interval,
         change=formatting.format_change,
         points=lambda share: format(100 * share, "+z.1f"),  # z: no minus before zero
@@ -73,6 +74,7 @@ def render(shown: Study) -> str:
         threshold=threshold,
         stored=stored,
         holds_for=HOLDS_FOR,
+        void=None if shown.void is None else describe_void(shown.void),
         target=acceptance.read_target(decision) or TARGET,
         costs=acceptance.read_costs(decision) or COSTS,
         bins=drawing.BINS,

@@ -79,16 +79,16 @@ function showThreshold() {
 function showTarget() {
   const note = document.getElementById("target-error");
   const accuracy = readShare(document.getElementById("target"));
-  const assurance = readShare(document.getElementById("assurance"));
-  const invalid = accuracy === null || assurance === null;
+  const level = readShare(document.getElementById("confidence-level"));
+  const invalid = accuracy === null || level === null;
   note.textContent = invalid ? "Enter numbers between 0 and 1, such as 0.98 and 0.95." : "";
   if (invalid) return;
   for (const row of document.querySelectorAll("#target-table tbody tr")) {
     const outcomes = SETS[Number(row.dataset.set)].after;
     const maxError = Number((1 - accuracy).toPrecision(12));
-    const k = countForPromise(outcomes, maxError, assurance);
+    const k = countGuaranteed(outcomes, maxError, level);
     writeFound(row.cells[1], outcomes, k);
-    if (!k) writeReason(row.cells[1], tellNeeded(outcomes, maxError, assurance));
+    if (!k) writeReason(row.cells[1], tellNeeded(outcomes, maxError, level));
     row.cells[2].textContent = `${percent(k / outcomes.n)} %`;
     writeShare(row.cells[3], outcomes.right[k], k);
   }
@@ -141,7 +141,7 @@ atExact.addEventListener("input", () => {
   at.value = String(value);
   showThreshold();
 });
-for (const name of ["target", "assurance"]) {
+for (const name of ["target", "confidence-level"]) {
   document.getElementById(name).addEventListener("input", showTarget);
 }
 for (const name of ["error", "review", "gain"]) {

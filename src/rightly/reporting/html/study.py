@@ -11,10 +11,9 @@ from jaxtyping import Int
 
 from rightly.classifiers.preprocessing import turn_upright
 from rightly.datasets import ImageDataset, UnreadableImage, open_images
-from rightly.decisions import exact_interval
-from rightly.decisions.stored import Decision
+from rightly.decisions import Decision, exact_interval
+from rightly.decisions.outcome import DecisionOutcome
 from rightly.evaluation.data_sets import TestSets
-from rightly.evaluation.decision_outcomes import DecisionOutcome
 from rightly.evaluation.measurement import BeforeAfter
 from rightly.evaluation.results import Bootstrap, Result
 from rightly.evaluation.set_quality import ClassCoverage, cover_classes
@@ -78,7 +77,7 @@ class StudySet:
     groups: np.ndarray | None = None  # the name of each sample's group, or ""
     passes: float = 1.0  # forward passes for each sample, on average
     prediction_sets: SetSizes | None = None
-    decision: DecisionOutcome | None = None  # that is stored with the calibrator
+    decision: DecisionOutcome | None = None  # of the calibrator's decision
 
     @property
     def outcomes(self) -> dict[str, tuple[Confidence, Correct]]:
@@ -115,10 +114,10 @@ class Study:
     class_names: Sequence[str] | None = None
     keeps_class: bool = True
     class_changes: Sequence[str] = ()  # where that changed accuracy
-    decision: Decision | None = None  # that is stored with the calibrator
+    decision: Decision | None = None  # of the calibrator
     file: str = ""  # that the calibrator was read from
-    coverage: Mapping[str, Any] | None = None  # what its prediction sets promise
-    is_adapted: bool = False  # to unlabelled data: then nothing is promised
+    coverage: Mapping[str, Any] | None = None  # what its prediction sets guarantee
+    void: str | None = None  # why no guarantee holds
     views: ViewRanking | None = None  # what each of its views gains on the calibration data
     notes: Sequence[str] = field(default_factory=tuple)
 

@@ -1,6 +1,6 @@
 "use strict";
-// A threshold with a promise, found as rightly.threshold finds it: Learn then Test along ranks that no
-// label has a say in, each handing its level on when it passes.
+// A guaranteed threshold, found as Decision.guarantee finds it: Learn then Test along ranks that do not
+// depend on labels, each handing its level on when it passes.
 
 const MOST_RANKS = 2000;
 
@@ -60,9 +60,9 @@ function listRanks(n, maxError, level) {
   return new Map([...levels].sort((a, b) => a[0] - b[0]));
 }
 
-// How many to accept so that at most so many are wrong, with this probability; 0 where none can be.
-function countForPromise(outcomes, maxError, assurance) {
-  const level = 1 - assurance;
+// How many to accept so that at most maxError of them is wrong, at this confidence level; 0 for none.
+function countGuaranteed(outcomes, maxError, confidenceLevel) {
+  const level = 1 - confidenceLevel;
   let found = 0;
   let inherited = 0;
   for (const [rank, own] of listRanks(outcomes.n, maxError, level)) {
