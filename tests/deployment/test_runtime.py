@@ -10,7 +10,7 @@ import torch
 
 from rightly import CalibratedClassifier, Decision
 from rightly.deployment import open_exported
-from rightly.deployment.metadata import PROGRAM_FILE
+from rightly.deployment.metadata import PROGRAM_FILE, VERSION
 from rightly.deployment.onnx_tracing import silence_tracer
 from rightly.deployment.outputs import REQUIRED
 from rightly.deployment.runtime import ExportedModel
@@ -86,9 +86,9 @@ def test_graphs_of_others_and_of_other_versions_are_refused(files, tmp_path):
     graph = onnx.load(files[".onnx"])
     note = graph.metadata_props[0]
     for value, message in [
-        (note.value.replace('"version": 2', '"version": 99'), "format version 99"),
+        (note.value.replace(f'"version": {VERSION}', '"version": 99'), "format version 99"),
         ("{", "damaged metadata"),
-        ('{"format": "rightly-deployed", "version": 2}', "damaged metadata"),
+        (json.dumps({"format": "rightly-deployed", "version": VERSION}), "damaged metadata"),
     ]:
         note.value = value
         onnx.save(graph, tmp_path / "m.onnx")
@@ -129,7 +129,7 @@ def test_bad_batches_are_refused(tmp_path, images, message):
 
 def test_outputs_are_read_by_name_and_unknown_ones_are_ignored(tmp_path):
     names = ("from_the_future", "temperature", *reversed(REQUIRED))
-    model = open_exported(write_onnx(tmp_path / "m.onnx", names, threshold=None))
+    model = open_exported(write_onnx(tmp_path / "m.onnx", names, decision=None))
     outputs = model.predict(np.full((2, 8, 8, 3), (10, 200, 30), np.uint8))
     assert outputs.classes.tolist() == [1, 1] and outputs.temperature.tolist() == [2, 2]
     assert outputs.probabilities.shape == (2, 3) and outputs.accept is None
@@ -140,7 +140,7 @@ def test_a_file_without_a_required_output_is_refused(tmp_path, name):
     path = write_onnx(
         tmp_path / "m.onnx",
         [other for other in (*REQUIRED, "temperature") if other != name],
-        threshold=None,
+        decision=None,
     )
     with pytest.raises(ValueError, match=rf"lacks \['{name}'\]: export it again"):
         open_exported(path)

@@ -30,19 +30,19 @@ async def open_client(model=None, limits=None, **options):
         yield http
 
 
-def send_request(method, path, model=None, limits=None, origins=(), **request):
+def send_request(method, path, model=None, limits=None, origins=(), log=None, **request):
     async def go():
-        async with open_client(model, limits, allow_origins=origins) as http:
+        async with open_client(model, limits, allow_origins=origins, log=log) as http:
             return await http.request(method, path, **request)
 
     return asyncio.run(go())
 
 
-def post_files(*files, model=None, limits=None, field="images"):
+def post_files(*files, model=None, limits=None, field="images", **options):
     """One request with these files: bytes, or pairs of name and bytes."""
     named = [each if isinstance(each, tuple) else ("photo.png", each) for each in files]
     sent = [(field, (name, data, "image/png")) for name, data in named]
-    return send_request("POST", "/predict", model, limits, files=sent)
+    return send_request("POST", "/predict", model, limits, files=sent, **options)
 
 
 def check_refusal(response, status, code):

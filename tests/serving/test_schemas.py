@@ -69,14 +69,6 @@ def test_a_guarantee_comes_with_what_it_holds_for_and_may_be_void():
     assert summary.guarantee == "guarantee void: adapted data" and summary.void == "adapted data"
 
 
-def test_a_void_guarantee_is_in_answer_and_card():
-    model = BrightestChannel()
-    model.metadata["decision"] = GUARANTEED.voided("adapted data").to_dict()
-    assert post_files(make_file(), model=model).json()["model"]["void"] == "adapted data"
-    card = send_request("GET", "/model", model=model).json()
-    assert card["void"] == "adapted data" == card["decision"]["void"]
-
-
 def test_in_a_tie_the_predicted_class_leads_the_list():
     class Tied(BrightestChannel):
         def predict(self, images):
