@@ -38,7 +38,7 @@ def main() -> int:
         asked.images,
         batch_size=64,
         out=asked.out,
-        images={"layout": asked.layout},
+        layout=asked.layout,
     )
     if labels is None:
         print(f"{asked.images} says nothing about true classes", file=sys.stderr)

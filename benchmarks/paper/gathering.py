@@ -123,9 +123,9 @@ def gather(
         collection = rightly.collect(
             classifier.spec,
             source,
-            setup.views,
-            images.shifts,
-            setup.batch_size,
+            views=setup.views,
+            shifts=images.shifts,
+            batch_size=setup.batch_size,
             out=collected,
             features=setup.features,
             progress=begin_progress(f"collecting {classifier.name}: {images.name}", len(source)),

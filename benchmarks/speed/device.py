@@ -54,8 +54,8 @@ def collect_on_both(device: str) -> None:
     data = torch.utils.data.TensorDataset(pixels, torch.arange(300) % 5)
     views = ("rotation", "grayscale", "color_jitter", "gaussian_noise", "random_erasing", "blur")
     shifts = ("gaussian_noise", "contrast:5", "pixelate:2")
-    one, _ = rightly.collect(model, data, views, shifts, device="cpu")
-    two, _ = rightly.collect(model, data, views, shifts, device=device)
+    one, _ = rightly.collect(model, data, views=views, shifts=shifts, device="cpu")
+    two, _ = rightly.collect(model, data, views=views, shifts=shifts, device=device)
     gap = max(
         float((getattr(one, name) - getattr(two, name)).abs().max())
         for name in ("logits", "view_logits")

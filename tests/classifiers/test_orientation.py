@@ -78,14 +78,16 @@ def test_all_orientations_are_collected_alike_and_the_setting_is_recorded(tmp_pa
         return images[:, :, :16, :16].mean((2, 3)) * 20
 
     out = tmp_path / "preds"
-    collected, _ = rightly.collect(classify, tmp_path / "images", (), preprocessing=SHOWN, out=out)
+    collected, _ = rightly.collect(
+        classify, tmp_path / "images", views=(), preprocessing=SHOWN, out=out
+    )
     assert float((collected.logits - collected.logits[0]).abs().max()) < 0.3
     recorded = collected.source.classifier["preprocessing"]
     assert recorded["orientation"] == "exif"
     images = rightly.datasets.open_images(tmp_path / "images")
     assert all(make_thumbnail(images, i) for i in range(8))
     as_stored = Preprocessing((32, 48), orientation="stored")
-    sideways, _ = rightly.collect(classify, tmp_path / "images", (), preprocessing=as_stored)
+    sideways, _ = rightly.collect(classify, tmp_path / "images", views=(), preprocessing=as_stored)
     assert float((sideways.logits - collected.logits).abs().max()) > 1
 
 

@@ -42,7 +42,9 @@ def test_collected_probabilities_are_found(tmp_path, capsys):
 
     with pytest.raises(ValueError, match="as probabilities do"):
         size = Preprocessing((8, 8))
-        rightly.collect(model, flat(tmp_path / "a", 5), (), preprocessing=size, out=tmp_path / "p")
+        rightly.collect(
+            model, flat(tmp_path / "a", 5), views=(), preprocessing=size, out=tmp_path / "p"
+        )
     assert main(["doctor", str(tmp_path / "p")]) == 5
     assert (
         "p: error, probabilities\n  found: logits are probabilities: all 5"

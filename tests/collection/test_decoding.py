@@ -93,7 +93,7 @@ def test_grey_and_transparent_pictures_are_converted_and_said_so(tmp_path):
     picture(2, "RGBA").save(root / "0002.png")
     picture(3, "L").save(root / "0003.png")
     with pytest.warns(UserWarning) as warned:
-        found, _ = collect(Tiny(), root, (), preprocessing=SMALL)
+        found, _ = collect(Tiny(), root, views=(), preprocessing=SMALL)
     assert sorted(str(warning.message) for warning in warned) == [
         "1 images of mode RGBA were converted to RGB",
         "2 images of mode L were converted to RGB",

@@ -302,7 +302,7 @@ def test_arguments_of_ray_need_the_engine(place, capsys):
     [
         (["--ray-workers", "0"], "--ray-workers must be 1 or more"),
         (["--ray-gpus-per-worker", "-1"], "--ray-gpus-per-worker must be 0 or more"),
-        (["--device", "cuda"], "add --ray-gpus-per-worker 1"),
+        (["--device", "cuda"], "needs GPUs for the workers of Ray"),
     ],
 )
 def test_bad_arguments_are_refused_before_ray_starts(place, capsys, arguments, words):

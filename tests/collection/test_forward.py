@@ -33,7 +33,7 @@ def test_logits_and_views_are_restricted_to_the_classes_of_the_set(tmp_path):
     opened = replace(open_images(root, layout="imagenet-a"), notes=())
     for out in (None, tmp_path / "preds"):
         found, labels = collect(
-            model, opened, ("hflip",), ("contrast:1",), preprocessing=SMALL, out=out
+            model, opened, views=("hflip",), shifts=("contrast:1",), preprocessing=SMALL, out=out
         )
         files = [root / name for name in opened.names]
         logits, view_logits, _ = by_hand(model, files, ("hflip",), (("contrast", 1),))
@@ -48,7 +48,11 @@ def test_features_of_a_dictionary_are_taken_as_given(tmp_path):
         return {"logits": images.mean((2, 3)) * 9, "features": images[:, :, 0, :2].flatten(1)}
 
     found, _ = collect(
-        model, flat(tmp_path / "images", 3), (), features=True, preprocessing=Preprocessing((8, 8))
+        model,
+        flat(tmp_path / "images", 3),
+        views=(),
+        features=True,
+        preprocessing=Preprocessing((8, 8)),
     )
     assert found.features.shape == (3, 6)
 
@@ -82,7 +86,9 @@ def test_a_model_that_gives_no_logits_is_refused(tmp_path, model, words):
 
 def test_a_model_that_changes_its_classes_between_batches_is_refused(tmp_path):
     with pytest.raises(ValueError, match="earlier batches had 3, got 4"):
-        collect(flip_flop(), flat(tmp_path / "images", 5), (), batch_size=3, preprocessing=SMALL)
+        collect(
+            flip_flop(), flat(tmp_path / "images", 5), views=(), batch_size=3, preprocessing=SMALL
+        )
 
 
 @pytest.mark.parametrize("where", ["logits", "logits of views", "features"])
@@ -111,7 +117,7 @@ def test_values_that_are_no_numbers_are_refused_with_the_image(tmp_path, where):
         collect(
             model,
             root,
-            ("grayscale",),
+            views=("grayscale",),
             batch_size=4,
             features=True,
             preprocessing=Preprocessing((8, 8)),
@@ -127,7 +133,7 @@ def test_labels_that_do_not_match_the_classes_are_refused(tmp_path):
     root, table = flat(tmp_path / "flat", 2), tmp_path / "labels.csv"
     table.write_text("0000.png,1\n0001.png,3\n")
     with pytest.raises(ValueError, match=r"labels must lie in 0\.\.2 .*got 3"):
-        collect(Tiny(), root, preprocessing=SMALL, images={"labels": table})
+        collect(Tiny(), root, preprocessing=SMALL, labels=table)
 
 
 @pytest.mark.parametrize("stored", [True, False])

@@ -10,7 +10,10 @@ import torch
 
 import rightly
 from rightly import collection
-from rightly.collection import collect
+from rightly.classifiers import Preprocessing
+from rightly.collection import collect, collect_to_folder
+from rightly.collection.ray_cluster import Cluster
+from rightly.datasets import open_images
 from rightly.registry import register
 from rightly.transforms.shifts import SHIFTS, Shift
 from rightly.transforms.views import VIEWS, View
@@ -36,7 +39,14 @@ def test_every_number_is_that_of_a_loop_over_images(tmp_path, shards_of, batch_s
     root, model = class_folders(tmp_path / "images", 23), Tiny()
     views, shifts = ("hflip", "color_jitter"), ("gaussian_noise:2", "contrast")
     found, labels = collect(
-        model, root, views, shifts, batch_size, features=True, preprocessing=SMALL, seed=5
+        model,
+        root,
+        views=views,
+        shifts=shifts,
+        batch_size=batch_size,
+        features=True,
+        preprocessing=SMALL,
+        seed=5,
     )
     files = sorted(root.rglob("*.png"))
     logits, view_logits, features = by_hand(
@@ -70,7 +80,15 @@ def test_what_is_stored_is_what_is_returned(tmp_path, shards_of, dtype):
 def test_names_and_numbers_of_images_are_stored_with_their_rows(tmp_path, shards_of):
     shards_of(4)
     root, out = flat(tmp_path / "images", 9), tmp_path / "preds"
-    found, _ = collect(Tiny(), root, ("hflip",), ("contrast",), 3, out=out, preprocessing=SMALL)
+    found, _ = collect(
+        Tiny(),
+        root,
+        views=("hflip",),
+        shifts=("contrast",),
+        batch_size=3,
+        out=out,
+        preprocessing=SMALL,
+    )
     rows = rows_in(out).sort_by([("shift", "ascending"), ("image", "ascending")])
     assert rows["image"].to_pylist() == [*range(9)] * 2
     assert rows["name"].to_pylist() == [f"{i:04d}.png" for i in range(9)] * 2
@@ -81,11 +99,11 @@ def test_names_and_numbers_of_images_are_stored_with_their_rows(tmp_path, shards
 
 def test_without_views_and_shifts_there_are_only_logits(tmp_path):
     root = flat(tmp_path / "images", 5)
-    found, labels = collect(Tiny(), root, (), preprocessing=SMALL)
+    found, labels = collect(Tiny(), root, views=(), preprocessing=SMALL)
     close(found.logits, by_hand(Tiny(), sorted(root.iterdir()))[0])
     assert found.view_logits is found.features is found.shift is labels is None
     assert found.view_names == found.shift_names == ()
-    stored = collect(Tiny(), root, (), preprocessing=SMALL, out=tmp_path / "preds")
+    stored = collect(Tiny(), root, views=(), preprocessing=SMALL, out=tmp_path / "preds")
     same(stored, (found, labels))
 
 
@@ -101,7 +119,7 @@ def test_a_function_is_as_good_as_a_module(tmp_path):
 def test_labels_come_from_a_table_beside_a_flat_folder(tmp_path):
     root, table = flat(tmp_path / "images", 4), tmp_path / "labels.csv"
     table.write_text("file,label\n0001.png,1\n0000.png,2\n0003.png,0\n0002.png,1\n")
-    given = {"preprocessing": SMALL, "images": {"labels": table}}
+    given = {"preprocessing": SMALL, "labels": table}
     assert collect(Tiny(), root, **given)[1].tolist() == [2, 1, 1, 0]
     assert collect(Tiny(), root, **given, out=tmp_path / "preds")[1].tolist() == [2, 1, 1, 0]
 
@@ -111,10 +129,18 @@ def test_labels_that_come_with_the_pictures_of_a_dataset_are_kept(tmp_path, shar
     truth = [2, 0, 1, 1, 2, 0, 0, 1, 2]
     for out in (None, tmp_path / "preds"):
         found, labels = collect(
-            Tiny(), Pairs(truth), (), ("contrast",), 2, out=out, preprocessing=SMALL
+            Tiny(),
+            Pairs(truth),
+            views=(),
+            shifts=("contrast",),
+            batch_size=2,
+            out=out,
+            preprocessing=SMALL,
         )
         assert labels.tolist() == truth * 2
-        expected = collect(Tiny(), flat(tmp_path / f"{out is None}", 9), (), preprocessing=SMALL)[0]
+        expected = collect(
+            Tiny(), flat(tmp_path / f"{out is None}", 9), views=(), preprocessing=SMALL
+        )[0]
         close(found.logits[:9], expected.logits)
 
 
@@ -127,9 +153,9 @@ def test_progress_adds_up_to_the_number_of_images(tmp_path, shards_of, stored):
     collect(
         Tiny(),
         root,
-        (),
-        ("jpeg",),
-        3,
+        views=(),
+        shifts=("jpeg",),
+        batch_size=3,
         out=out,
         preprocessing=SMALL,
         progress=lambda *step: steps.append(step),
@@ -204,7 +230,7 @@ def test_a_view_and_a_shift_registered_at_run_time_are_collected(tmp_path):
     try:
         options = {"preprocessing": SMALL, "out": tmp_path / "out"}
         predictions, _ = collect(
-            Tiny(), tmp_path / "images", ("upside_down",), ("dim:4",), **options
+            Tiny(), tmp_path / "images", views=("upside_down",), shifts=("dim:4",), **options
         )
         files = sorted((tmp_path / "images").rglob("*.png"))
         logits, view_logits, _ = by_hand(Tiny(), files, ("upside_down",), [("dim", 4)])
@@ -215,6 +241,69 @@ def test_a_view_and_a_shift_registered_at_run_time_are_collected(tmp_path):
     finally:
         VIEWS.remove("upside_down")
         SHIFTS.remove("dim")
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_what_is_run_and_what_came_of_it_is_told(tmp_path, stored):
+    out, lines = tmp_path / "preds" if stored else None, []
+    root = class_folders(tmp_path / "images", 6)
+    given = {"views": ("hflip",), "shifts": ("jpeg",), "preprocessing": SMALL}
+    collect(Tiny(), root, out, **given, notify=lines.append)
+    assert lines[0].startswith("preprocessing: ") and "8 x 8" in lines[0]
+    assert lines[1].startswith("24 forward passes: 6 images x 2")
+    if stored:
+        assert [line.partition(":")[0] for line in lines[2:4]] == [
+            "accuracy",
+            "accuracy under jpeg",
+        ]
+        assert lines[4].startswith(f"6 of 6 images are in {out} (took")
+        lines.clear()
+        collect_to_folder(Tiny(), root, out, **given, notify=lines.append)
+        assert not any("forward passes" in line for line in lines)
+        assert lines[-1].endswith("(was complete)")
+
+
+@pytest.mark.parametrize(
+    ("preprocessing", "words"),
+    [
+        (Preprocessing(), "images at their own size, in [0, 1] without normalisation"),
+        (Preprocessing((8, 6)), "resized and cut to 8 x 6 (bilinear), in [0, 1]"),
+        (Preprocessing((8, 8), 9, "bicubic"), "to shorter side 9 (bicubic), 8 x 8 from the centre"),
+        (Preprocessing(resize=(9, 7), mean=(0.5, 0.4, 0.3)), "normalised with mean 0.5, 0.4, 0.3"),
+    ],
+)
+def test_size_and_normalisation_are_told(preprocessing, words):
+    assert words in preprocessing.describe()
+
+
+def test_a_folder_is_collected_into_without_being_read_back(tmp_path):
+    root, out = class_folders(tmp_path / "images", 6), tmp_path / "preds"
+    assert collect_to_folder(Tiny(), root, out, views=("hflip",), preprocessing=SMALL) is None
+    expected = collect(Tiny(), root, views=("hflip",), preprocessing=SMALL)
+    same(rightly.load(out), expected)
+    with pytest.raises(ValueError, match="options must be of .*got view: see rightly.collect"):
+        collect_to_folder(Tiny(), root, out, view=("hflip",))
+
+
+def test_options_of_images_are_refused_for_those_that_are_open(tmp_path):
+    images = open_images(class_folders(tmp_path / "images", 6))
+    collect(Tiny(), images, views=(), preprocessing=SMALL)
+    for given in ({"labels": [0] * 6}, {"layout": "folders"}):
+        with pytest.raises(ValueError, match="leave it out"):
+            collect(Tiny(), images, preprocessing=SMALL, **given)
+
+
+def test_an_engine_needs_what_its_workers_can_open(tmp_path, monkeypatch):
+    monkeypatch.setattr("rightly.collection.ray_cluster.load_ray", lambda: None)
+    engine, out = Cluster(), tmp_path / "preds"
+    for given, kind, words in (
+        (("timm:x", "images"), ValueError, "engine needs out"),
+        ((Tiny(), "images", out), TypeError, "engine needs a model by its spec"),
+        (("timm:x", [], out), TypeError, "engine needs samples by their folder"),
+        (("timm:x", "images", out), ValueError, "device cuda needs GPUs"),
+    ):
+        with pytest.raises(kind, match=words):
+            collect(*given, engine=engine, device="cuda")
 
 
 def test_names_of_the_package_load_when_they_are_used():

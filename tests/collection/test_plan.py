@@ -28,7 +28,7 @@ from tests.collection.tiny_model import SMALL, Tiny, flat
 def test_unknown_choices_are_refused_with_those_that_there_are(tmp_path, given, words):
     given = {"model": Tiny(), "preprocessing": SMALL} | given
     with pytest.raises(ValueError, match=words):
-        collect(dataset=flat(tmp_path / "images", 2), **given)
+        collect(samples=flat(tmp_path / "images", 2), **given)
 
 
 def test_a_shift_without_severity_is_of_severity_three():

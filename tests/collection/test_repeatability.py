@@ -62,19 +62,19 @@ def images(tmp_path_factory):
 def test_a_model_in_training_mode_is_refused(images, tmp_path, model, words):
     for batch_size in (6, 4):
         with pytest.raises(ValueError, match=rf"{words}.*model\.eval\(\).*allow_random=True"):
-            collect(model, images, (), batch_size=batch_size, preprocessing=SIZE)
-    found, _ = collect(model, images, (), preprocessing=SIZE, allow_random=True)
+            collect(model, images, views=(), batch_size=batch_size, preprocessing=SIZE)
+    found, _ = collect(model, images, views=(), preprocessing=SIZE, allow_random=True)
     assert len(found) == 6
 
 
 def test_dropout_is_found_in_batches_of_one(images):
     with pytest.raises(ValueError, match="allow_random=True"):
-        collect(FunctionalDropout(), images, (), batch_size=1, preprocessing=SIZE)
+        collect(FunctionalDropout(), images, views=(), batch_size=1, preprocessing=SIZE)
 
 
 def test_a_module_in_training_mode_is_put_into_evaluation_mode(images):
     model = network(nn.BatchNorm2d(8), nn.Dropout(0.5)).train()
-    collect(model, images, (), preprocessing=SIZE)
+    collect(model, images, views=(), preprocessing=SIZE)
     assert model.training
 
 
@@ -92,4 +92,4 @@ def test_healthy_functions_are_taken_whatever_their_logits(images):
         return torch.tensor([[1.0, 2.0]]).expand(len(batch), 2)
 
     for function in (only_batches_of_six, one_class_masked, always_the_same):
-        collect(function, images, (), preprocessing=SIZE)
+        collect(function, images, views=(), preprocessing=SIZE)

@@ -92,7 +92,7 @@ def test_progress_adds_up_when_the_short_last_shard_is_there(tmp_path, shards_of
 
 def test_a_second_run_with_anything_else_is_refused(tmp_path):
     root, out = flat(tmp_path / "images", 5), tmp_path / "preds"
-    collect(Tiny(), root, ("hflip",), out=out, preprocessing=SMALL)
+    collect(Tiny(), root, views=("hflip",), out=out, preprocessing=SMALL)
     before = {path: path.read_bytes() for path in out.iterdir()}
     other = flat(tmp_path / "other", 6)
     for model, images, changes, words in (

@@ -108,7 +108,7 @@ def test_what_a_live_writer_has_not_finished_stays(folder):
 @pytest.fixture
 def preds(folder, shards_of):
     shards_of(20)
-    collect(Tiny(), folder / "images", ("hflip",), ("jpeg",), out=folder / "preds")
+    collect(Tiny(), folder / "images", views=("hflip",), shifts=("jpeg",), out=folder / "preds")
     return folder / "preds"
 
 
@@ -126,7 +126,7 @@ def test_a_copied_shard_is_refused_with_the_remedy(preds, name, message):
     with pytest.raises(ValueError, match=message):
         rightly.load(preds)
     (preds / name).unlink()
-    collect(Tiny(), preds.parent / "images", ("hflip",), ("jpeg",), out=preds)
+    collect(Tiny(), preds.parent / "images", views=("hflip",), shifts=("jpeg",), out=preds)
     assert len(rightly.load(preds)[0]) == 120
 
 

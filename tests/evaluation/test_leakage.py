@@ -187,8 +187,8 @@ def test_collect_hashes_images_before_shifts_whatever_their_size_and_format(tmp_
         collected, _ = rightly.collect(
             classify,
             tmp_path / folder,
-            (),
-            ("contrast",),
+            views=(),
+            shifts=("contrast",),
             preprocessing=rightly.classifiers.Preprocessing((size, size)),
             out=tmp_path / f"{folder} preds",
         )

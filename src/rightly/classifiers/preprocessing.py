@@ -67,6 +67,28 @@ class Preprocessing:
                 "raise resize, or leave it out"
             )
 
+    def describe(self) -> str:
+        """Size and normalisation in words."""
+        size = "" if self.size is None else f"{self.size[0]} x {self.size[1]}"
+        resize = self.resize
+        if resize is not None:
+            side = (
+                f"shorter side {resize}"
+                if isinstance(resize, int)
+                else f"{resize[0]} x {resize[1]}"
+            )
+            shape = (
+                f"resized to {side} ({self.interpolation}){size and f', {size} from the centre'}"
+            )
+        elif size:
+            shape = f"resized and cut to {size} ({self.interpolation})"
+        else:
+            shape = "images at their own size"
+        if self.mean == (0, 0, 0) and self.std == (1, 1, 1):
+            return f"{shape}, in [0, 1] without normalisation"
+        mean, std = (", ".join(f"{x:g}" for x in colour) for colour in (self.mean, self.std))
+        return f"{shape}, normalised with mean {mean} and std {std}"
+
     def geometry(self, image: "PIL.Image.Image") -> "torch.Tensor":
         """The image resized and cut, as bytes (3, h, w)."""
         import torch

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rightly.collection.decoding import CollectionLog as CollectionLog
     from rightly.collection.pipeline import collect as collect
     from rightly.collection.pipeline import collect_into as collect_into
+    from rightly.collection.pipeline import collect_to_folder as collect_to_folder
     from rightly.collection.plan import DEFAULT_VIEWS as DEFAULT_VIEWS
     from rightly.collection.plan import Plan as Plan
 
@@ -18,7 +19,7 @@ __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "decoding": ("CollectionLog",),
-        "pipeline": ("collect", "collect_into"),
+        "pipeline": ("collect", "collect_into", "collect_to_folder"),
         "plan": ("DEFAULT_VIEWS", "Plan"),
     },
 )

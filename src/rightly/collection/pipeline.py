@@ -9,82 +9,214 @@ that a run can be killed at any moment and resumes where it was.
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from inspect import signature
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import torch
 
-from rightly.checks import abbreviate
+from rightly.checks import abbreviate, check_names
 from rightly.classifiers import Classifier, Preprocessing, open_model
 from rightly.collection.decoding import CollectionLog
+from rightly.collection.distributed import CollectJob, collect_with
 from rightly.collection.forward import combine_blocks, compute_batches, compute_blocks
 from rightly.collection.plan import DEFAULT_VIEWS, Plan, describe_model
+from rightly.collection.ray_cluster import Cluster
 from rightly.datasets import ImageDataset, open_images
 from rightly.predictions import Predictions, Source, load
-from rightly.predictions.parquet import describe_classifier
+from rightly.predictions.parquet import describe_classifier, read_accuracy
 from rightly.predictions.rows import warn_at_chance
 from rightly.predictions.store import Block, Store
 from rightly.progress import Progress, ignore, track
 from rightly.tensor_shapes import Labels
+from rightly.transforms.shifts import STANDARD_SHIFTS
 
+NO_LABELS = (
+    "there are no labels, so no calibrator can be fitted or measured on these predictions: give "
+    "labels, a CSV file with file name and label, or a folder per class"
+)
+# Arguments of `collect` by what takes them.
+COMPUTED = ("features", "precision", "dtype", "seed", "unreadable", "allow_random")
+OPENED = ("model", "device", "preprocessing", "features", "output")
+SHOWN = ("layout", "labels", "class_names", "split", "severity")
+RUN = ("batch_size", "workers", "engine", "progress", "notify")
 SAVE_EVERY_S = 5.0  # an unfinished shard
 SAVING_SHARE = 0.05  # of the time may go into that
 
 
 def collect(
     model: Any,
-    dataset: Any,
-    views: Sequence[str] = DEFAULT_VIEWS,
-    shifts: Sequence[str] = (),
-    batch_size: int = 256,
-    device: str | torch.device = "auto",
+    samples: Any,
     out: str | os.PathLike[str] | None = None,
     *,
+    views: Sequence[str] = DEFAULT_VIEWS,
+    shifts: str | Sequence[str] = (),
+    labels: str | os.PathLike[str] | Sequence[int] | None = None,
+    layout: str = "auto",
+    class_names: Sequence[str] | None = None,
+    split: str | None = None,
+    severity: int | None = None,
     features: bool = False,
     preprocessing: Preprocessing | None = None,
     output: str | int | None = None,
-    images: Mapping[str, Any] | None = None,
+    batch_size: int = 256,
+    workers: int | None = None,
+    device: str | torch.device = "auto",
     precision: str = "float32",
     dtype: str = "float32",
     seed: int = 0,
     unreadable: str = "stop",
     allow_random: bool = False,
-    workers: int | None = None,
+    engine: Cluster | None = None,
     progress: Progress | bool = False,
+    notify: Callable[[str], object] | None = None,
 ) -> tuple[Predictions, Labels | None]:
-    """Runs a classifier once over a data set and over the views of every image.
+    """Run a classifier over samples and their views, once.
 
-    `model` is a spec such as "timm:resnet50", a module or a function; `dataset` a folder, a torch
-    Dataset or a Hugging Face one (`images` holds further arguments of `open_images`). With `out`
-    the rows are stored as a Parquet data set as they come; without, they are only returned.
-    A model in training mode is refused, unless `allow_random`. `progress` is True for a bar, or
-    called with what is being done, how many images are done, and of how many.
+    `model` is a spec such as "timm:resnet50", a module or a function; `samples` a folder, a torch
+    Dataset, a Hugging Face one, or what `open_images` returns, to which `labels`, `layout`,
+    `class_names`, `split` and `severity` go. `shifts` may be "standard". With `out` rows are stored
+    as a Parquet data set as they come, and a run that was stopped goes on when it is repeated;
+    without, they are only returned. A model in training mode is refused, unless `allow_random`.
+    `engine` is a Ray cluster to run on. `progress` is True for a bar, or called with ("collecting",
+    images done, of how many); `notify` with lines about what is run, and what came of it.
     """
-    settings = (features, precision, dtype, seed, unreadable, allow_random)
-    plan = Plan(tuple(views), tuple(shifts), *settings)
-    classifier = open_model(
-        model, device=device, preprocessing=preprocessing, features=features, output=output
-    )
-    if not isinstance(dataset, ImageDataset):
-        dataset = open_images(dataset, **(images or {}))
-    log = CollectionLog()
-    if out is not None:
-        wanted = plan.settings(classifier, dataset)
-        with Store.claim(Path(out), wanted) as store, track(progress) as step:
-            collect_into(store, classifier, dataset, plan, batch_size, workers, step, log)
-            _warn(dataset, log, store.skipped())
-        return _warn_unrelated(*load(out))
-    shards = plan.shards(len(dataset))
-    with track(progress) as step:
-        made = compute_blocks(classifier, dataset, plan, shards, batch_size, workers, step, log)
+    options = locals()
+    if out is None:
+        return _compute(_Run.prepare(options))
+    _write(_Run.prepare(options), Path(out))
+    return load(out)
+
+
+def collect_to_folder(
+    model: Any, samples: Any, out: str | os.PathLike[str], **options: Any
+) -> None:
+    """Collect as `collect` does, with its options, but read nothing back: of any size."""
+    known = {name: one.default for name, one in signature(collect).parameters.items()}
+    check_names("options", options, known, "see rightly.collect")
+    given = {**known, **options, "model": model, "samples": samples, "out": out}
+    _write(_Run.prepare(given), Path(out))
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What is collected, opened, and how."""
+
+    plan: Plan
+    model: Mapping[str, Any]  # arguments of `open_model`
+    source: Mapping[str, Any]  # arguments of `open_images`
+    classifier: Classifier
+    images: ImageDataset
+    batch_size: int
+    workers: int | None
+    engine: Cluster | None
+    progress: Progress | bool
+    notify: Callable[[str], object] | None
+    log: CollectionLog = field(default_factory=CollectionLog)
+
+    @classmethod
+    def prepare(cls, options: Mapping[str, Any]) -> "_Run":
+        """Open model and samples by the arguments of `collect`."""
+        shifts = STANDARD_SHIFTS if options["shifts"] == "standard" else options["shifts"]
+        plan = Plan(tuple(options["views"]), tuple(shifts), *(options[name] for name in COMPUTED))
+        model = {name: options[name] for name in OPENED}
+        source = {"source": options["samples"], **{name: options[name] for name in SHOWN}}
+        engine = options["engine"]
+        if engine is not None:
+            _check_engine(engine, options)
+        # Workers of Ray have the device: here the model is only looked at.
+        here = model if engine is None or model["device"] == "auto" else {**model, "device": "cpu"}
+        classifier, images = open_model(**here), open_images(**source)
+        how = {name: options[name] for name in RUN}
+        run = cls(plan, model, source, classifier, images, **how)
+        run.warn(images.notes)
+        if images.labels is None:
+            run.say(NO_LABELS)
+        run.say(f"preprocessing: {classifier.preprocessing.describe()}")
+        return run
+
+    def say(self, line: str) -> None:
+        """Tell what is run, and what came of it, if anybody listens."""
+        if self.notify is not None:
+            self.notify(line)
+
+    def warn(self, lines: Iterable[str]) -> None:
+        """Tell what the user should know, as a warning if nobody listens."""
+        for line in lines:
+            if self.notify is not None:
+                self.notify(line)
+            else:
+                warnings.warn(line, UserWarning, stacklevel=5)
+
+    def warn_of_images(self, skipped: Sequence[tuple[str, str]]) -> None:
+        """Tell which images were converted or left out."""
+        self.warn(
+            f"{count} images of mode {mode} were converted to RGB"
+            for mode, count in self.log.converted.items()
+        )
+        if self.notify is not None:
+            self.warn(f"skipped {name}: {reason}" for name, reason in skipped)
+        elif skipped:
+            names = abbreviate([name for name, _ in skipped])
+            count = f"{len(skipped)} of {len(self.images)} images"
+            self.warn([f"{count} cannot be decoded and are left out: {names}"])
+
+
+def _compute(run: _Run) -> tuple[Predictions, Labels | None]:
+    """All rows, in memory."""
+    classifier, images, plan = run.classifier, run.images, run.plan
+    run.say(plan.describe_passes(len(images)))
+    shards = plan.shards(len(images))
+    with track(run.progress, keep=True) as step:
+        made = compute_blocks(
+            classifier, images, plan, shards, run.batch_size, run.workers, step, run.log
+        )
         whole = combine_blocks([block for _, block in made])
-    _warn(dataset, log, whole.skipped)
-    class_names = dataset.class_names or classifier.class_names
-    source = describe_model(classifier, dataset)
-    return _warn_unrelated(*_to_predictions(whole, plan, class_names, source))
+    run.warn_of_images(whole.skipped)
+    class_names = images.class_names or classifier.class_names
+    return _to_predictions(whole, plan, class_names, describe_model(classifier, images))
+
+
+def _write(run: _Run, out: Path) -> None:
+    """The rows that a folder still lacks."""
+    images, plan, say, start = run.images, run.plan, run.say, monotonic()
+    with Store.claim(out, plan.settings(run.classifier, images)) as store:
+        left = sum(len(plan.rows(k, len(images))) for k in store.missing())
+        if left:
+            say(plan.describe_passes(left))
+        with track(run.progress if left else False, keep=True) as step:
+            if run.engine is None:
+                how = (run.batch_size, run.workers, step, run.log)
+                collect_into(store, run.classifier, images, plan, *how)
+            else:
+                threads = run.engine.cpus
+                job = CollectJob(store, plan, run.model, run.source, run.batch_size, threads)
+                collect_with(run.engine, job, step, run.log)
+        skipped = store.skipped()
+    run.warn_of_images(skipped)
+    for shift, share in read_accuracy(out).items():
+        say(f"accuracy{f' under {shift}' if shift else ''}: {share:.1%}")
+    took = f"took {monotonic() - start:.1f} s" if left else "was complete"
+    say(f"{len(images) - len(skipped)} of {len(images)} images are in {out} ({took})")
+
+
+def _check_engine(engine: Cluster, options: Mapping[str, Any]) -> None:
+    """Refuse what workers of Ray cannot be given."""
+    if options["out"] is None:
+        raise ValueError("engine needs out, a folder that all workers write to")
+    if not isinstance(options["model"], str):
+        raise TypeError("engine needs a model by its spec, such as timm:resnet50")
+    if not isinstance(options["samples"], str | os.PathLike):
+        raise TypeError("engine needs samples by their folder, which all workers see")
+    device = str(options["device"])
+    if device.startswith("cuda") and not engine.gpus:
+        raise ValueError(
+            f"device {device} needs GPUs for the workers of Ray: set ray_gpus to 1"
+        )
 
 
 def collect_into(
@@ -161,28 +293,6 @@ def _find_missing(
     return rows_of, gathered
 
 
-def _warn(images: ImageDataset, log: CollectionLog, skipped: Sequence[tuple[str, str]]) -> None:
-    messages = list(images.notes)
-    for mode, count in log.converted.items():
-        messages.append(f"{count} images of mode {mode} were converted to RGB")
-    if skipped:
-        names = abbreviate([name for name, _ in skipped])
-        messages.append(
-            f"{len(skipped)} of {len(images)} images cannot be decoded and are left out: {names}"
-        )
-    for text in messages:
-        warnings.warn(text, UserWarning, stacklevel=3)
-
-
-def _warn_unrelated(
-    predictions: Predictions, labels: Labels | None
-) -> tuple[Predictions, Labels | None]:
-    if labels is not None:
-        as_is = predictions.unshifted()
-        warn_at_chance("the collection", predictions[as_is], labels[as_is])
-    return predictions, labels
-
-
 def _to_predictions(
     whole: Block, plan: Plan, class_names: Sequence[str] | None, model: Mapping[str, Any]
 ) -> tuple[Predictions, Labels | None]:
@@ -202,4 +312,8 @@ def _to_predictions(
         model["model_fingerprint"],
         Source(classifier=describe_classifier(model)),
     )
-    return predictions, None if whole.labels is None else torch.from_numpy(whole.labels)
+    if whole.labels is None:
+        return predictions, None
+    labels, as_is = torch.from_numpy(whole.labels), predictions.unshifted()
+    warn_at_chance("the collection", predictions[as_is], labels[as_is])
+    return predictions, labels

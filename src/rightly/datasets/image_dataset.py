@@ -138,7 +138,7 @@ def open_images(
     split: str | None = None,
     severity: int | None = None,
 ) -> ImageDataset:
-    """The images of a folder in one of the LAYOUTS, of a torch Dataset or of a Hugging Face one.
+    """Open images: a folder in one of the LAYOUTS, a torch Dataset, a Hugging Face one, or opened.
 
     `layout="auto"` decides by marks that only one layout has, and asks where there are none.
     """
@@ -156,6 +156,8 @@ def open_images(
         return open_folder(Path(source), layout, options)
     if layout != "auto":
         raise ValueError(f"layout is for folders: leave it out for a {type(source).__name__}")
+    if isinstance(source, ImageDataset):
+        return call_opener(lambda opened: opened, source, options, "images that are open already")
     from rightly.datasets import adapters
 
     if adapters.is_hugging_face(source):
