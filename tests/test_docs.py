@@ -54,7 +54,7 @@ def test_the_tutorial_runs_as_written(tmp_path):
         assert done.returncode == 0, f"{code}\n{done.stderr}"
         said.append(done.stdout)
     assert "haze" in said[0] and "ca_views" in said[1]
-    # In distribution the threshold keeps what was promised.
+    # In distribution the guarantee is met.
     kept = re.search(r"ind: .* accepted, ([\d.]+)% of them wrong", said[3])
     assert kept is not None and float(kept[1]) < 5
     assert "shear:2" in said[-1]

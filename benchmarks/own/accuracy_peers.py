@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 import rightly
-from rightly.decisions import atc, average_confidence, doc
+from benchmarks.own.accuracy_estimates import atc, average_confidence, doc
 from rightly.predictions import Predictions
 
 Labelled = tuple[Predictions, torch.Tensor]

@@ -19,6 +19,8 @@ from sklearn.utils import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from rightly.checks import check_fraction
+
 if TYPE_CHECKING:
     from rightly.predictions import Predictions
 
@@ -122,12 +124,7 @@ class CalibratedEstimator(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  
             raise ValueError(
                 f"response_method must be one of {expected}, got {self.response_method!r}"
             )
-        fraction = self.calibration_fraction
-        if not isinstance(fraction, float) or not 0 < fraction < 1:
-            raise ValueError(
-                f"calibration_fraction must be a number between 0 and 1, got {fraction!r}: pass "
-                "for instance 0.2"
-            )
+        check_fraction("calibration_fraction", self.calibration_fraction)
 
     def _split(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows for the classifier, none if it is frozen, and for the calibrator: of every class."""

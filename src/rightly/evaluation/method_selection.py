@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from rightly.calibrators import CALIBRATORS, calibrator
+from rightly.checks import check_share
 from rightly.evaluation.data_sets import LabelledSet, TestSets
 from rightly.evaluation.results import unique
 from rightly.predictions import Predictions, check_labels
@@ -148,8 +149,7 @@ def select_method(
     the candidates that take it. Candidates whose inputs are missing are skipped. `progress` is
     True for a bar, or called with each candidate, its number and how many there are.
     """
-    if not 0 <= expected_shift <= 1:
-        raise ValueError(f"expected_shift must lie between 0 and 1, got {expected_shift}")
+    check_share("expected_shift", expected_shift)
     predictions, truth = sort_rows(predictions, check_labels(labels, predictions))
     image = predictions.image_ranks()
     if not 2 <= folds <= int(image.max()) + 1:

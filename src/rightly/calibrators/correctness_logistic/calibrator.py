@@ -26,6 +26,7 @@ from rightly.calibrators.solvers.execution import single_threaded
 from rightly.calibrators.solvers.ridge_logistic import Solution
 from rightly.calibrators.solvers.temperature import nll_inverse_temperature
 from rightly.calibrators.stored_tensors import POSITIVE, SCALE, Stored
+from rightly.checks import check_share
 from rightly.predictions import Predictions
 from rightly.predictions.masking import MASKED
 from rightly.tensor_shapes import Labels, PerSample
@@ -75,10 +76,7 @@ class CorrectnessLogistic(Calibrator):
 
     def __init__(self, expected_shift: float = 0.5, neighbours: int = 0) -> None:
         super().__init__()
-        if not 0 <= expected_shift <= 1:
-            raise ValueError(
-                f"expected_shift must lie between 0, no shift expected, and 1, got {expected_shift}"
-            )
+        check_share("expected_shift", expected_shift)
         if neighbours < 0:
             raise ValueError(
                 f"neighbours must be 0, for none, or how many to keep, got {neighbours}"

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from rightly.decisions import atc, average_confidence, doc
+from benchmarks.own.accuracy_estimates import atc, average_confidence, doc
 
 CONFIDENCE = [0.9, 0.2, 0.6, 0.4]
 CORRECT = np.array([True, False, True, True])
