@@ -100,7 +100,7 @@ def test_a_void_guarantee_keeps_its_threshold_and_is_none():
         ({"accuracy_interval": None}, "must have accuracy_interval where it has an accuracy"),
         ({"max_error": None}, "must have max_error where its kind is guaranteed"),
         ({"error_bound": 0.5}, "error_bound must be at most max_error, 0.05"),
-        ({"assurance": 0.9}, "decision must have entries of .*, got assurance"),
+        ({"certainty": 0.9}, "decision must have entries of .*, got certainty"),
     ],
 )
 def test_forged_values_are_refused_by_name(changes, message):

@@ -214,9 +214,7 @@ def _check_engine(engine: Cluster, options: Mapping[str, Any]) -> None:
         raise TypeError("engine needs samples by their folder, which all workers see")
     device = str(options["device"])
     if device.startswith("cuda") and not engine.gpus:
-        raise ValueError(
-            f"device {device} needs GPUs for the workers of Ray: set ray_gpus to 1"
-        )
+        raise ValueError(f"device {device} needs GPUs for the workers of Ray: set ray_gpus to 1")
 
 
 def collect_into(

@@ -55,6 +55,7 @@ class Evaluation(ResultTable[Result]):
 
     def describe(self) -> dict[str, Any]:
         samples = {name: len(test) for name, (test, _) in self.tests.items()}
+        decision = self.calibrator.decision
         return {
             "calibrator": self.calibrator.title,
             "samples": samples,
@@ -63,6 +64,7 @@ class Evaluation(ResultTable[Result]):
             "adapt": self.adapt,
             "batch": self.batch,
             "prediction_sets": describe_set_quality(self.calibrator, self.set_quality),
+            "decision": None if decision is None else decision.to_dict(),
             "decisions": {name: one.to_dict() for name, one in self.decisions.items()},
         }
 
@@ -110,6 +112,9 @@ class Evaluation(ResultTable[Result]):
             )
         notes += [*describe_adapting(self.adapt, self.batch), *self.class_changes]
         notes += describe_sets(self.calibrator, self.set_quality)
+        decision = self.calibrator.decision
+        if decision is not None and decision.threshold is None:
+            notes.append(f"No threshold: {decision.reason}.")
         notes += [
             f"On {name}: {line}" for name, one in self.decisions.items() for line in one.describe()
         ]

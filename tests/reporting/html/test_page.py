@@ -148,8 +148,10 @@ def test_the_decision_is_shown_with_its_guarantee_and_whether_it_is_met():
 def test_a_missing_guarantee_is_explained(sample, other):
     fitted = rightly.fit("temperature_scaling", *sample, accuracy=0.99)
     assert fitted.threshold is None
-    page = report({"mine": other}, calibrator=fitted, bootstrap=Bootstrap(100)).html
-    assert "No threshold: not with these" in page
+    made = report({"mine": other}, calibrator=fitted, bootstrap=Bootstrap(100))
+    assert "No threshold: not with these" in made.html
+    assert "No threshold: not with these" in " ".join(made.lay_out().notes)
+    assert made.describe()["decision"] == fitted.decision.to_dict()
 
 
 def test_classes_are_called_by_the_names_that_are_given(sample, other):
