@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--sets", action="store_true", help="ECE of each test set too")
     options = parser.parse_args()
-    warnings.filterwarnings("ignore", message="the context of this batch")
+    warnings.filterwarnings("ignore", message="the shift estimate of this batch")
     tables: dict[str, dict[tuple[str, str], Measured]] = {}
     extras: dict[str, list[float]] = {}
     names = list_classifiers(options.predictions, options.classifiers)
@@ -91,6 +91,8 @@ def measure_classifier(
     if augmented is not None:
         fitted[f"{BASE}, augmented"] = rightly.calibrator(BASE).fit(*augmented)
         fitted[f"{OWN}, augmented"] = rightly.calibrator(OWN).fit(*augmented)
+    for method, one in fitted.items():
+        one.learn_shift(*(augmented if "augmented" in method else cal))
     values = {}
     for method, one in fitted.items():
         if method != f"{BASE}, augmented":  # the same as without, unless it is adapted

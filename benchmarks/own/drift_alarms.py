@@ -20,13 +20,13 @@ from scipy.special import expit
 
 import rightly
 from benchmarks.own.targets import list_classifiers
-from rightly.calibrators.adaptation.adapting import find_context
-from rightly.calibrators.adaptation.context import score
-from rightly.calibrators.adaptation.drift_reference import (
+from rightly.calibrators.drift_reference import (
+    SKEW,
+    ScoredRows,
     learn_drift_reference,
     measure_agreement,
 )
-from rightly.calibrators.adaptation.pseudo_batches import SKEW, ScoredRows
+from rightly.calibrators.shift_adaptation import score
 from rightly.evaluation.data_sets import load_data_set
 from rightly.monitoring.false_alarms import plan_test
 from rightly.monitoring.sequential_test import (
@@ -78,9 +78,10 @@ def measure(name: str, method: str, options: argparse.Namespace) -> str:
     folder, rng = options.predictions / name, np.random.default_rng(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = rightly.calibrator(method).fit(*load_data_set(folder / "cal.npz"))
-        context = find_context(fitted)
-    reference = Reference(**context.drift.arrays())
+        cal = load_data_set(folder / "cal.npz")
+        fitted = rightly.calibrator(method).fit(*cal).learn_shift(*cal)
+    assert fitted.shift is not None
+    reference = Reference(**fitted.shift.drift.arrays())
     plan = plan_test(reference, options.samples_per_day, has_agreement=bool(fitted.view_names))
 
     def describe(path: Path) -> Rows:

@@ -4,9 +4,9 @@
     python -m benchmarks.own.recalibrating PREDICTIONS
 
 PREDICTIONS holds CLASSIFIER/SET.npz. Each calibrator is fitted on `cal`; of each other set, some
-rows are drawn to recalibrate on, and the remaining ones are measured. ECE excess is the ECE less
+rows are drawn to adapt with, and the remaining ones are measured. ECE excess is the ECE less
 its noise floor. Printed are the mean over draws and, in brackets, the 95th percentile; the first
-column recalibrates on none. `--prior` prints what all labels of the sets for developing ask for.
+column adapts with none. `--prior` prints what all labels of the sets for developing ask for.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 import rightly
-from rightly.calibrators.adaptation.recalibration import fit_level_and_slope
+from rightly.calibrators.shift_fitting import fit_intercept_and_slope
 from rightly.metrics import brier, ece
 from rightly.metrics.bootstrap import noise_floor
 
@@ -46,7 +46,7 @@ def print_prior(root: Path) -> None:
     for method in METHODS:
         for classifier in DEVELOPING:
             for name, s, correct in list_scores(root / classifier, DEVELOPING_SETS, method):
-                bias, slope = fit_level_and_slope(s, correct, FREE, FREE)
+                bias, slope = fit_intercept_and_slope(s, correct, FREE, FREE)
                 p = expit(s)
                 level = bias + (slope - 1) * float((p * (1 - p)) @ s / (p * (1 - p)).sum())
                 print(f"{method:20} {classifier:10} {name:15} level {level:+.3f} slope {slope:.3f}")
@@ -56,12 +56,12 @@ def print_prior(root: Path) -> None:
 
 
 def measure(s: np.ndarray, correct: np.ndarray, count: int, draws: int) -> np.ndarray:
-    """ECE excess and Brier score (draws, 2) after recalibrating on so many labels."""
+    """ECE excess and Brier score (draws, 2) after adapting with so many labels."""
     rng, values = np.random.default_rng(0), []
     for _ in range(draws):
         order = rng.permutation(len(s))
         used, rest = order[:count], order[count:]
-        bias, slope = fit_level_and_slope(s[used], correct[used]) if count else (0.0, 1.0)
+        bias, slope = fit_intercept_and_slope(s[used], correct[used]) if count else (0.0, 1.0)
         c, right = expit(bias + slope * s[rest]), correct[rest]
         values.append((ece(c, right) - noise_floor(c, 20).mean, brier(c, right)))
     return np.array(values)

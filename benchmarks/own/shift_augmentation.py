@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1000, help="of each test set")
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
-    warnings.filterwarnings("ignore", message="the context of this batch")
+    warnings.filterwarnings("ignore", message="the shift estimate of this batch")
     head = (
         "set | severities | images | passes | ECE id | Brier | AUROC | excess | gap | blur | held"
     )

@@ -35,7 +35,7 @@ def main() -> None:
         else load_data_set(options.predictions / f"{name}.npz")
         for name in ("cal", *names)
     }
-    fitted = rightly.calibrator(options.method).fit(*sets["cal"])
+    fitted = rightly.calibrator(options.method).fit(*sets["cal"]).learn_shift(*sets["cal"])
     windows = measure_stream(fitted, sets, names, options.window)
     titled = [one._replace(weather=TESTS.get(one.weather, one.weather)) for one in windows]
     save(draw_stream(titled, options.window), options.out)

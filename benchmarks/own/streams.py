@@ -81,11 +81,12 @@ def main() -> None:
     parser.add_argument("--augmented", type=int, default=1000, help="images a shift to fit on")
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
-    warnings.filterwarnings("ignore", message="the context of this batch")
+    warnings.filterwarnings("ignore", message="the shift estimate of this batch")
     table: dict[tuple[str, str], list[Row]] = {}
     for name in list_classifiers(options.predictions, options.classifiers):
         for method, data in load_settings(name, options):
             fitted = rightly.calibrator(method.partition(",")[0]).fit(*data.cal)
+            fitted.learn_shift(*data.cal)
             for what, row in measure_streams(fitted, data):
                 table.setdefault((what, method), []).append(row)
         print(f"{name} measured", flush=True)
@@ -185,7 +186,8 @@ def measure_never_seen(one: rightly.Calibrator, data: Data) -> Row:
     kept = data.cal[0].class_count - round(NEVER_SEEN * data.cal[0].class_count)
     known = data.cal[1] < kept
     without = drop_classes(data.cal[0], kept)[known]
-    fitted = rightly.calibrator(one.method).fit(without, data.cal[1][known])
+    labels = data.cal[1][known]
+    fitted = rightly.calibrator(one.method).fit(without, labels).learn_shift(without, labels)
     return measure(fitted, [mark(fitted, (drop_classes(data.inside[0], kept), data.inside[1]))])
 
 

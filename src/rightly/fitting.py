@@ -1,6 +1,7 @@
 """Fit a calibrator for use: with a decision to accept by, and a record of its origin."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from rightly.calibrators import Calibrator, Cascade, ConformalSets, FittedCalibrator, calibrator
 from rightly.calibrators.conformal.scores import check_score
+from rightly.calibrators.shift_adaptation import ShiftError
 from rightly.checks import check_fraction, check_share
 from rightly.decisions import Decision
 from rightly.decisions.costs import check_costs
@@ -56,6 +58,7 @@ def fit(
     source: Mapping[str, Any] | None = None,
     budget: float | None = None,
     choose_views: bool = True,
+    adaptable: bool = True,
     **arguments: Any,
 ) -> FittedCalibrator:
     """A fitted calibrator of this method, with its decision and a record of its origin.
@@ -72,7 +75,8 @@ def fit(
     (`rightly.prediction_sets`). `source` names the classifier; without,
     `predictions.source` does, or their fingerprint. With a `budget` in mean forward passes per
     image, views are used only inside a deferral band, and of the views those that pay are selected;
-    without `choose_views` all of them stay.
+    without `choose_views` all of them stay. With `adaptable`, it learns what `adapt` needs, where
+    the data allow it.
     """
     _check_decision(threshold, accuracy, confidence_level, holdout, crossfit, costs)
     _check_sets(coverage, set_score, class_conditional, crossfit)
@@ -90,6 +94,9 @@ def fit(
         return calibrator(method, budget=budget, **arguments)
 
     fitted = build().fit(part, known)
+    if adaptable:
+        with suppress(ShiftError):  # which adapting then tells
+            fitted.learn_shift(part, known)
     outcome = sets = None
     if is_held_out:
         held_out, answers = predictions[~rows], truth[~rows]

@@ -6,7 +6,7 @@ import torch
 
 import rightly
 from rightly import CALIBRATORS, Predictions
-from rightly.calibrators.adaptation.adapted_answers import finalise_outputs
+from rightly.calibrators.shift_adaptation import finalise_outputs
 from rightly.predictions.masking import MASKED
 from tests.calibrators.quick import choose_quick_arguments
 from tests.conftest import make, make_for

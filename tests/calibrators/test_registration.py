@@ -8,10 +8,10 @@ import torch
 import rightly
 from rightly import Predictions
 from rightly.calibrators import CALIBRATORS, Method
-from rightly.calibrators.adaptation.adapted_answers import finalise_outputs
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.evidence import EVIDENCE, Evidence
 from rightly.calibrators.families import VectorCalibrator
+from rightly.calibrators.shift_adaptation import finalise_outputs
 from rightly.calibrators.temperature_network import TemperatureNetwork
 from rightly.registry import register
 from tests.conftest import make

@@ -6,7 +6,6 @@ import numpy as np
 import torch
 
 import rightly
-from rightly.calibrators.adaptation.adapting import find_context
 from rightly.calibrators.score_columns import SCORES, compute_scores
 from rightly.cli import main
 from rightly.deployment.outputs import describe_row
@@ -32,10 +31,9 @@ def test_it_writes_what_the_calibrator_gives(files, tmp_path):
     np.testing.assert_allclose(columns["temperature"], fitted.temperature(predictions))
     same = predictions.view_logits.argmax(-1) == predictions.classes[:, None]
     np.testing.assert_allclose(columns["agreement"], same.double().mean(1))
-    context = fitted.calibrator.context
-    shrunk = context.shrink(columns["shift_score"].mean(), 200).value
-    adapted = fitted.adapt(predictions).calibrator.context
-    np.testing.assert_allclose(shrunk, float(adapted.value))
+    shrunk = fitted.calibrator.shift.shrink(columns["shift_score"].mean(), 200).value
+    adapted = fitted.adapt(predictions).calibrator.shift
+    np.testing.assert_allclose(shrunk, float(adapted.estimate))
 
 
 def test_scores_of_contexts_are_those_of_the_unadapted_calibrator(files):
@@ -54,7 +52,6 @@ def test_exported_models_tell_what_apply_writes(files):
     """One log is as good as another: `predict --jsonl` and the server write `describe_row`."""
     predictions, labels = rightly.load(files / "cal.npz")
     fitted = rightly.fit("ca_views", predictions, labels, threshold=0.5)
-    find_context(fitted.calibrator)  # what saving does
     fitted = fitted.hold_out(*rightly.load(files / "ind.npz"), score="aps")
     columns = compute_scores(fitted, predictions[:3])
     stage = CalibrationStage(fitted, predictions.view_names, outputs_shift_score=True)

@@ -25,7 +25,7 @@ def test_it_writes_the_calibrator_and_says_what_changed(folder, tmp_path, capsys
     assert main([*arguments, "--out", str(out)]) == 0
     printed = capsys.readouterr()
     after, (predictions, _) = rightly.load_calibrator(out), rightly.load(folder / "new.npz")
-    record = after.record["recalibrated"]
+    record = after.record["adapted"]
     assert f"accuracy on 200 new samples: {record['accuracy']:.4f}" in printed.out
     assert f"{float(after.confidence(predictions).mean()):.4f} after" in printed.out
     assert "drops its decision" in printed.err and after.threshold is None

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from rightly.calibrators.adaptation.context import Context
+from rightly.calibrators.shift_adaptation import ShiftAdaptation
 from rightly.decisions.expected_accuracy import ShiftConstants
 
 WIDE = ShiftConstants((0.5, 0.1, 0.2), (-2.5, 0.25), 30.0)
@@ -43,18 +43,18 @@ def test_the_value_is_known_without_a_range_and_nothing_without_samples():
 
 
 def test_numbers_and_tensors_are_adapted_alike():
-    context = Context.of(
+    shift = ShiftAdaptation.of(
         reference=torch.zeros(3),
         weights=torch.tensor(WIDE.weights, dtype=torch.float64),
         limits=torch.tensor(WIDE.limits, dtype=torch.float64),
         noise=torch.tensor(WIDE.noise, dtype=torch.float64),
         misses=torch.zeros(2),
-        kind_contexts=torch.ones(2),
+        kind_estimates=torch.ones(2),
     )
-    constants = context.constants()
+    constants = shift.constants()
     confidence = np.r_[0.0, 1e-9, np.random.default_rng(0).uniform(size=500), 0.7, 0.7, 1.0]
     for estimate in (-2.5, -0.6, 0.0, 0.25):
-        expected = context.adjust(
+        expected = shift.adjust(
             torch.from_numpy(confidence), torch.tensor(estimate, dtype=torch.float64)
         )
         adapted = constants.adjust(confidence, estimate)
@@ -62,5 +62,5 @@ def test_numbers_and_tensors_are_adapted_alike():
         assert (np.diff(adapted[np.argsort(confidence)]) >= 0).all()
     assert constants.adjust(confidence, 0.0) is confidence
     for mean, samples in ((-9.0, 4), (-1.0, 512), (0.1, 1), (3.0, 64)):
-        assert constants.estimate(mean, samples) == context.shrink(mean, samples).value
+        assert constants.estimate(mean, samples) == shift.shrink(mean, samples).value
     assert constants.estimate(float("nan"), 0) == 0

@@ -91,11 +91,11 @@ def test_a_program_of_torch_takes_the_context_by_name(files):
 
 def test_the_default_is_the_context_that_the_calibrator_is_adapted_to(tmp_path):
     adapted = fitted("temperature_scaling").adapt(collect(STORED // 4))
-    value = float(adapted.calibrator.context.value)
+    value = float(adapted.calibrator.shift.estimate)
     assert value != 0
     metadata = export_model(Small(), adapted, tmp_path / "m.onnx")
-    assert metadata["shift_adaptation"]["value"] == value
-    assert metadata["adapted"] == {"samples": len(IMAGES), "context": value}
+    assert metadata["shift_adaptation"]["estimate"] == value
+    assert metadata["adapted"] == {"samples": len(IMAGES), "shift_estimate": value}
     exported, unlabelled = open_exported(tmp_path / "m.onnx"), collect(STORED)
     plain = fitted("temperature_scaling")
     for context, calibrator in ((None, adapted), (0.0, plain)):
@@ -134,13 +134,13 @@ def test_a_calibrator_that_cannot_be_adapted_gives_a_file_as_before(tmp_path):
 
 
 @pytest.mark.parametrize("options", [{"method": "temperature_scaling"}, {"budget": 1.8}])
-def test_a_recalibrated_calibrator_is_exported_as_it_is(tmp_path, options):
+def test_a_calibrator_adapted_with_labels_is_exported_as_it_is(tmp_path, options):
     before = fitted(**options)
     collected, labels = predictions()
     wrong = (labels + (torch.arange(len(labels)) % 3 == 0)) % 4
-    after = before.recalibrate(before.select_views(collected), wrong)
+    after = before.adapt(before.select_views(collected), wrong)
     metadata = export_model(Small(), after, tmp_path / "m.onnx")
-    assert metadata["recalibrated"]["samples"] == 400 and "shift_adaptation" not in metadata
+    assert metadata["adapted"]["samples"] == 400 and "shift_adaptation" not in metadata
     ours = CalibratedClassifier(Small(), after).predict(to_tensor(IMAGES)).to_numpy()
     theirs = open_exported(tmp_path / "m.onnx").predict(IMAGES)
     assert np.abs(ours.confidence - theirs.confidence).max() < 1e-4

@@ -1,5 +1,7 @@
 """Heads of exported files: calibrators as ONNX graphs, on easy and on extreme logits."""
 
+from contextlib import suppress
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -7,8 +9,7 @@ import torch
 
 from rightly import CALIBRATORS, calibrator
 from rightly.calibrators import as_fitted
-from rightly.calibrators.adaptation.adapting import find_context
-from rightly.calibrators.adaptation.context import NoContextError
+from rightly.calibrators.shift_adaptation import ShiftError
 from rightly.deployment.onnx_compose import iterate_graphs
 from rightly.deployment.onnx_tracing import silence_tracer, trace_module
 from rightly.deployment.outputs import read_outputs
@@ -42,17 +43,17 @@ def fit(name, c):
     if name == "rightly, shifted":
         return rehearsed().calibrator
     options = {"epochs": 3} if name == "true_class_probability" else VARIANTS.get(name, {})
-    return calibrator(name.split(",")[0], **options).fit(predictions, labels)
+    fitted = calibrator(name.split(",")[0], **options).fit(predictions, labels)
+    with suppress(ShiftError):  # some methods cannot be adapted by views
+        fitted.learn_shift(predictions, labels)
+    return fitted
 
 
 class Head:
     """A fitted calibrator as the last stage of a model, in torch and in onnxruntime."""
 
     def __init__(self, fitted):
-        try:
-            self.adaptation = find_context(fitted)
-        except NoContextError:  # some methods cannot be adapted by views
-            self.adaptation = None
+        self.adaptation = fitted.shift
         self.stage = CalibrationStage(as_fitted(fitted), fitted.view_names, bool(self.adaptation))
         rows, c = 2 * (len(fitted.view_names) + 1), fitted.class_count
         inputs = {"stacked": (torch.randn(rows, c, generator=torch.Generator()), "stack")}

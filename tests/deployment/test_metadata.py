@@ -35,7 +35,7 @@ def test_metadata_are_read_from_json_and_from_a_folder(tmp_path):
             "damaged metadata",
         ),
         (
-            json.dumps(METADATA | {"shift_adaptation": ADAPTATION | {"kind_contexts": []}}),
+            json.dumps(METADATA | {"shift_adaptation": ADAPTATION | {"kind_estimates": []}}),
             "damaged metadata",
         ),
     ],

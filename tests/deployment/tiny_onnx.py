@@ -39,12 +39,12 @@ SHAPES = {
     "unadapted_confidence": (TensorProto.FLOAT, ["n"]),
 }
 ADAPTATION = {
-    "value": 0.0,
+    "estimate": 0.0,
     "weights": [0.5, 0.0, 0.0],
     "limits": [-3.0, 1.0],
     "noise": 2.0,
     "misses": [0.02, -0.01],
-    "kind_contexts": [-0.5, -1.0],
+    "kind_estimates": [-0.5, -1.0],
     "quantile": 6.31,
 }
 

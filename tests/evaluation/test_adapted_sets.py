@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import rightly
-from rightly.calibrators.adaptation.context import NoContextError
+from rightly.calibrators.shift_adaptation import ShiftError
 from rightly.cli import main
 from rightly.demo_data import load_demo_set
 from rightly.metrics import brier
@@ -29,7 +29,7 @@ def haze():
 
 @pytest.fixture(scope="module")
 def fitted(cal):
-    return rightly.calibrator("temperature_scaling").fit(*cal)
+    return rightly.calibrator("temperature_scaling").fit(*cal).learn_shift(*cal)
 
 
 def measure_brier(fitted, predictions, labels, batch):
@@ -38,7 +38,7 @@ def measure_brier(fitted, predictions, labels, batch):
     return brier(confidence.numpy(), (predictions.classes == labels).numpy())
 
 
-@pytest.mark.filterwarnings("ignore:the context of this batch")
+@pytest.mark.filterwarnings("ignore:the shift estimate of this batch")
 @pytest.mark.parametrize("batch", [None, BATCH])
 def test_every_test_set_is_adapted_to_as_one_batch_or_many_in_row_order(cal, haze, fitted, batch):
     expected = measure_brier(fitted, *haze, batch or len(haze[0]))
@@ -81,13 +81,13 @@ def test_methods_that_cannot_be_adapted_are_left_out_with_their_reason():
     (note,) = (note for note in shown.notes if note.startswith("Left out: "))
     assert "proximity cannot be adapted: the calibration data have no shifted rows" in note
     assert note in shown.lay_out().notes
-    with pytest.raises(NoContextError, match="proximity cannot be adapted"):
+    with pytest.raises(ShiftError, match="proximity cannot be adapted"):
         compare(make(), tests, methods=["proximity"], adapt=True)
 
 
 def test_evaluate_refuses_what_cannot_be_adapted():
     fitted = rightly.calibrator("proximity").fit(*make())
-    with pytest.raises(NoContextError, match="proximity cannot be adapted"):
+    with pytest.raises(ShiftError, match="proximity cannot be adapted"):
         evaluate(fitted, {"a": make(seed=1)}, metrics=["ece"], adapt=True)
 
 

@@ -5,13 +5,13 @@ import csv
 import pytest
 
 import rightly
-from rightly.calibrators.adaptation.adapting import find_context
 from rightly.demo_data import load_demo_set
 
 
 @pytest.fixture(scope="session")
 def calibrator():
-    return rightly.calibrator("temperature_scaling").fit(*load_demo_set("cal"))
+    cal = load_demo_set("cal")
+    return rightly.calibrator("temperature_scaling").fit(*cal).learn_shift(*cal)
 
 
 @pytest.fixture(scope="session")
@@ -19,12 +19,11 @@ def write_log(calibrator):
     """Writes the rows of predictions as a CSV log, with whatever further columns are given."""
 
     def write(path, predictions, **columns):
-        context = find_context(calibrator)
         classes, confidence = calibrator.classes(predictions), calibrator.confidence(predictions)
         table = {
             "class": classes.tolist(),
             "confidence": confidence.tolist(),
-            "shift_score": context.residuals(confidence, classes).tolist(),
+            "shift_score": calibrator.shift.shift_scores(confidence, classes).tolist(),
             **columns,
         }
         with path.open("w", newline="") as file:

@@ -66,12 +66,12 @@ def test_a_changed_class_mix_is_named_after_its_class(calibrator, write_log, tmp
 
 
 def test_views_are_watched_too(tmp_path):
-    calibrator = rightly.calibrator("ca_views").fit(*load_demo_set("cal"))
+    cal = load_demo_set("cal")
+    calibrator = rightly.calibrator("ca_views").fit(*cal).learn_shift(*cal)
     predictions, _ = load_demo_set("pixelate")
     stream = rightly.Stream(calibrator)
     stream.observe(predictions)
-    from rightly.calibrators.adaptation.adapting import find_context
-    from rightly.calibrators.adaptation.drift_reference import measure_agreement
+    from rightly.calibrators.drift_reference import measure_agreement
 
     classes, confidence = calibrator.classes(predictions), calibrator.confidence(predictions)
     rows = [
@@ -79,7 +79,7 @@ def test_views_are_watched_too(tmp_path):
         for k, p, r, a in zip(
             classes.tolist(),
             confidence.tolist(),
-            find_context(calibrator).residuals(confidence, classes).tolist(),
+            calibrator.shift.shift_scores(confidence, classes).tolist(),
             measure_agreement(calibrator, predictions, classes).tolist(),
             strict=True,
         )

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from rightly.calibrators.adaptation.adapting import find_context
-from rightly.calibrators.adaptation.context import score
+from rightly.calibrators.shift_adaptation import score
 from rightly.demo_data import load_demo_set
 from rightly.monitoring.false_alarms import YEARS, _draw_years, plan_test
 from rightly.monitoring.sequential_test import (
@@ -19,7 +18,7 @@ RATE = 400.0
 
 @pytest.fixture(scope="module")
 def reference(calibrator):
-    return Reference(**find_context(calibrator).drift.arrays())
+    return Reference(**calibrator.shift.drift.arrays())
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ class Clock:
 
 @pytest.fixture(scope="module")
 def calibrator():
-    return rightly.calibrator("temperature_scaling").fit(*make(n=400))
+    return rightly.calibrator("temperature_scaling").fit(*make(n=400)).learn_shift(*make(n=400))
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_a_stream_answers_first_and_then_adds(calibrator, unlabelled):
     for start in range(20, 300, 20):
         earlier = unlabelled[max(start - 100, 0) : start]
         adapted = calibrator.adapt(earlier)
-        assert stream.shift_estimate == pytest.approx(float(adapted.context.value), abs=1e-7)
+        assert stream.shift_estimate == pytest.approx(float(adapted.shift.estimate), abs=1e-7)
         rows = unlabelled[start : start + 20]
         torch.testing.assert_close(stream.observe(rows), adapted.confidence(rows))
     last = unlabelled[200:]

@@ -8,8 +8,7 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
-from rightly.calibrators.adaptation.drift_reference import learn_drift_reference
-from rightly.calibrators.adaptation.pseudo_batches import ScoredRows
+from rightly.calibrators.drift_reference import ScoredRows, learn_drift_reference
 from rightly.decisions.expected_accuracy import ShiftConstants
 from rightly.deployment import open_exported
 from rightly.monitoring.stream import ShiftStream

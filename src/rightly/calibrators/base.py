@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast, final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from rightly.calibrators import serialization
-from rightly.calibrators.adaptation import adapting
-from rightly.calibrators.adaptation.adaptable import Adaptable, CalibrationRows
-from rightly.calibrators.adaptation.adapted_answers import FinalOutputs, finalise_outputs
+from rightly.calibrators import serialization, shift_adaptation, shift_fitting
 from rightly.calibrators.answers import CalibratedOutputs as CalibratedOutputs
 from rightly.calibrators.answers import NotFittedError as NotFittedError
 from rightly.calibrators.checks import (
@@ -25,6 +22,13 @@ from rightly.calibrators.checks import (
     check_like_fitted,
     settle_probabilities,
     warn_if_one_sided,
+)
+from rightly.calibrators.shift_adaptation import (
+    FinalOutputs,
+    InterceptSlope,
+    ShiftAdaptation,
+    ShiftError,
+    finalise_outputs,
 )
 from rightly.calibrators.solvers.confidence_inverse import inverse_temperature_for
 from rightly.calibrators.solvers.execution import single_threaded
@@ -41,7 +45,7 @@ Self = TypeVar("Self", bound="Calibrator")
 CACHE_ENTRIES = 2**21  # logits up to here fit into a cache, where threads only get in the way
 
 
-class Calibrator(Adaptable, ABC):
+class Calibrator(nn.Module, ABC):
     """Estimates the probability that each prediction is correct.
 
     A subclass writes `learn` and `compute_confidence`, or those of TemperatureCalibrator and
@@ -57,6 +61,7 @@ class Calibrator(Adaptable, ABC):
     has_temperature = False  # True where it divides logits by a temperature of its own
     keeps_class = True  # False where `probabilities` may move the argmax
     fits_classes: int | None = None  # the number of classes it is for, if it is for one only
+    has_own_adaptation = False  # True where `adapt` to a batch is left to `adapt_to`
 
     # What `learn` stores, by name or pattern: a loaded file must hold that; None checks no names.
     stores: Mapping[str, Stored] | None = None
@@ -72,9 +77,18 @@ class Calibrator(Adaptable, ABC):
     feature_count: int | None = None
     class_names: tuple[str, ...] | None = None
 
+    shift: ShiftAdaptation | None  # what `learn_shift` learned, and the estimate adapted to
+    correction: InterceptSlope | None  # in place of it, once adapted with labels
+    no_shift: str | None = None  # why `learn_shift` could not learn it
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_module("shift", None)
+        self.register_module("correction", None)
+
     @final
     def fit(self: Self, predictions: Predictions, labels: AnyArray) -> Self:
-        """Fits to held-out predictions whose labels are known."""
+        """Fit to held-out predictions whose labels are known."""
         check_inputs(predictions, self.needs, self.title)
         check_class_count(predictions, self.fits_classes, self.title)
         classes = check_labels(labels, predictions)
@@ -84,9 +98,7 @@ class Calibrator(Adaptable, ABC):
                 "shift must be 0 for some rows to fit on, but every row is shifted: "
                 "add the images as they are"
             )
-        self.context = self.calibration_rows = self.no_context = self.class_count = None
-        self.recalibration = None
-        calibration_rows = CalibrationRows(copy.deepcopy(self), predictions, classes)
+        self.shift = self.correction = self.no_shift = self.class_count = None
         if not self.uses_shifted_rows and not rows.all():
             predictions, classes = predictions[rows], classes[rows]
         warn_if_one_sided(predictions.classes == classes, self.title)
@@ -102,18 +114,69 @@ class Calibrator(Adaptable, ABC):
         self.view_names = predictions.view_names if self.uses_views else ()
         features = predictions.features if "features" in self.needs + self.uses else None
         self.feature_count = None if features is None else features.shape[1]
-        self.calibration_rows = calibration_rows
         return self
 
     @final
-    def adapt(self: Self, unlabelled: Predictions) -> Self:
-        """A copy at the level that a batch without labels shows; each sample counts alone again."""
-        return cast(Self, adapting.adapt(self, unlabelled))
+    def learn_shift(self: Self, predictions: Predictions, labels: AnyArray) -> Self:
+        """Learn from the calibration data what `adapt` needs; it is fitted twice more for that.
+
+        A ShiftError says what the data lack; the calibrator remembers it as `no_shift`.
+        """
+        self.check(predictions)
+        classes = check_labels(labels, predictions)
+        self.shift = self.correction = self.no_shift = None
+        try:
+            with torch.no_grad():
+                learned = shift_fitting.learn_shift_adaptation(self, predictions, classes)
+        except ShiftError as error:
+            self.no_shift = str(error)
+            raise
+        self.shift = learned.to(predictions.logits.device)
+        return self
 
     @final
-    def expected_accuracy(self, unlabelled: Predictions, *, level: float = 0.9) -> ExpectedAccuracy:
-        """How often the classifier is right on a batch without labels: value, low, high."""
-        return adapting.expected_accuracy(self, unlabelled, level)
+    def adapt(self: Self, predictions: Predictions, labels: AnyArray | None = None) -> Self:
+        """Return a copy adapted to an unlabelled batch, or by a few labels.
+
+        Without labels, confidence moves to the shift estimate of the batch, which needs
+        `learn_shift` first. With labels of unshifted rows, intercept and slope of its log-odds are
+        corrected. Each replaces whatever it was adapted to before.
+        """
+        if labels is None:
+            return cast(Self, shift_adaptation.adapt_to_batch(self, predictions))
+        self.check(predictions)
+        truth, rows = check_labels(labels, predictions), predictions.unshifted()
+        if not rows.any():
+            raise ValueError(
+                "shift must be 0 for some rows to adapt to, but every row is shifted: give images "
+                "as they come where the calibrator is used"
+            )
+        adapted = copy.deepcopy(self)
+        adapted.shift = adapted.no_shift = None
+        adapted.correction = shift_fitting.learn_intercept_slope(
+            self, predictions[rows], truth[rows]
+        )
+        return adapted
+
+    @final
+    def expected_accuracy(
+        self, unlabelled: Predictions, confidence_level: float = 0.9
+    ) -> ExpectedAccuracy:
+        """Accuracy expected on a batch without labels: value, low, high."""
+        return shift_adaptation.expected_accuracy(self, unlabelled, confidence_level)
+
+    def adapt_to(self, unlabelled: Predictions) -> None:
+        """Adapt in place to a batch without labels, where `has_own_adaptation`."""
+        raise NotImplementedError
+
+    @property
+    def is_adapted(self) -> bool:
+        return self.shift is not None and self.shift.is_adapted
+
+    @property
+    def adjustment(self) -> ShiftAdaptation | InterceptSlope | None:
+        """What changes the confidence that was fitted: labels, or a batch without."""
+        return self.correction or (self.shift if self.is_adapted else None)
 
     @final
     @torch.no_grad()
@@ -190,7 +253,7 @@ class Calibrator(Adaptable, ABC):
         views = f" with {len(self.view_names)} views" if self.view_names else ""
         samples = f"{self.sample_count:,} samples of {self.class_count} classes"
         note = ", adapted to a batch" if self.is_adapted else ""
-        note += ", recalibrated" if self.recalibration is not None else ""
+        note += ", adapted with labels" if self.correction is not None else ""
         note += f", {self.fit_note}" if self.fit_note else ""
         return f"<{self.title}, fitted on {samples}{views}{note}>"
 
@@ -243,7 +306,7 @@ class Calibrator(Adaptable, ABC):
         self, predictions: Predictions, shift_estimate: Tensor | None = None
     ) -> FinalOutputs:
         """All outputs, unchecked; adapted to a shift estimate, by default to its own."""
-        adaptation = self.adjustment if shift_estimate is None else self.context
+        adaptation = self.adjustment if shift_estimate is None else self.shift
         outputs = self.compute_together(predictions)
         return finalise_outputs(outputs, predictions, adaptation, shift_estimate)
 

@@ -15,8 +15,8 @@ from typing import NamedTuple, final
 import numpy as np
 import torch
 
-from rightly.calibrators.adaptation.adapted_answers import compute_all_probabilities
 from rightly.calibrators.base import CalibratedOutputs, Calibrator
+from rightly.calibrators.shift_adaptation import compute_all_probabilities
 from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions import Predictions
 from rightly.predictions.rows import stratified_split

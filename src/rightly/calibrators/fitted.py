@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, final
 
 from rightly.calibrators import serialization
-from rightly.calibrators.adaptation.recalibration import recalibrate, record_labels
 from rightly.calibrators.base import Calibrator, NotFittedError
 from rightly.calibrators.cascade import Cascade
 from rightly.calibrators.conformal.sets import ConformalSets
@@ -16,7 +15,7 @@ from rightly.checks import check_type
 from rightly.decisions import Decision
 from rightly.decisions.decision import ADAPTED
 from rightly.decisions.expected_accuracy import ExpectedAccuracy
-from rightly.predictions import Predictions
+from rightly.predictions import Predictions, check_labels
 from rightly.predictions.rows import MAX_OVERLAP, RowHashes
 from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
@@ -93,21 +92,18 @@ class FittedCalibrator:
         sets = ConformalSets.fit(self.calibrator, predictions, labels, **options)
         return FittedCalibrator(self.calibrator, self.decision, self.record, sets)
 
-    def adapt(self, unlabelled: Predictions) -> "FittedCalibrator":
-        """One at the level that a batch without labels shows, with a record of what that was."""
-        adapted = self.calibrator.adapt(unlabelled)
-        context = 0.0 if adapted.context is None else float(adapted.context.value)
-        batch = {"samples": len(unlabelled), "context": context}
-        record = {**self.record, "adapted": batch}
-        decision = None if self.decision is None else self.decision.voided(ADAPTED)
-        return FittedCalibrator(adapted, decision, record, self.sets)
+    def adapt(self, predictions: Predictions, labels: AnyArray | None = None) -> "FittedCalibrator":
+        """Return a copy adapted to an unlabelled batch, or by a few labels, with a record of it.
 
-    def recalibrate(self, predictions: Predictions, labels: AnyArray) -> "FittedCalibrator":
-        """One whose level and slope are corrected by a few labels from where it is used.
-
-        Thresholds and prediction sets were made for the old data: they are dropped.
+        Thresholds and prediction sets were made for the old data: labels drop them.
         """
-        recalibrated = recalibrate(self.calibrator, predictions, labels)
+        adapted = self.calibrator.adapt(predictions, labels)
+        if labels is None:
+            estimate = 0.0 if adapted.shift is None else float(adapted.shift.estimate)
+            batch = {"samples": len(predictions), "shift_estimate": estimate}
+            record = {**self.record, "adapted": batch}
+            decision = None if self.decision is None else self.decision.voided(ADAPTED)
+            return FittedCalibrator(adapted, decision, record, self.sets)
         made = {"decision": self.decision, "prediction sets": self.sets}
         dropped = [name for name, value in made.items() if value is not None]
         if dropped:
@@ -117,12 +113,36 @@ class FittedCalibrator:
                 UserWarning,
                 stacklevel=2,
             )
-        record = record_labels(self.record, recalibrated, predictions, labels)
-        return FittedCalibrator(recalibrated, None, record)
+        return FittedCalibrator(adapted, None, self._record_labels(adapted, predictions, labels))
 
-    def expected_accuracy(self, unlabelled: Predictions, *, level: float = 0.9) -> ExpectedAccuracy:
-        """How often the classifier is right on a batch without labels: value, low, high."""
-        return self.calibrator.expected_accuracy(unlabelled, level=level)
+    def _record_labels(
+        self, adapted: Calibrator, predictions: Predictions, labels: AnyArray
+    ) -> dict[str, Any]:
+        """The record with what a copy was adapted to, and the hashes of these rows too."""
+        assert adapted.correction is not None
+        rows = predictions.unshifted()
+        truth = check_labels(labels, predictions)[rows]
+        hashes = RowHashes.compute(predictions)
+        known = self.record.get("calibration_rows")
+        if known is not None:
+            hashes = RowHashes.from_record(known).merge(hashes)
+        return {
+            **self.record,
+            # So that test sets with the new rows are refused too.
+            "calibration_rows": hashes.to_record(),
+            "adapted": {
+                "samples": len(truth),
+                "accuracy": float((adapted.classes(predictions[rows]) == truth).double().mean()),
+                "intercept": float(adapted.correction.intercept),
+                "slope": float(adapted.correction.slope),
+            },
+        }
+
+    def expected_accuracy(
+        self, unlabelled: Predictions, confidence_level: float = 0.9
+    ) -> ExpectedAccuracy:
+        """Accuracy expected on a batch without labels: value, low, high."""
+        return self.calibrator.expected_accuracy(unlabelled, confidence_level)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes one safetensors file, for `rightly.load_calibrator`."""

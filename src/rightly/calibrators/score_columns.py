@@ -5,9 +5,9 @@ An exported model tells the same (`deployment.outputs.describe_row`), with `clas
 
 import numpy as np
 
-from rightly.calibrators.adaptation.adapting import score_contexts
-from rightly.calibrators.adaptation.drift_reference import measure_agreement
+from rightly.calibrators.drift_reference import measure_agreement
 from rightly.calibrators.fitted import FittedCalibrator
+from rightly.calibrators.shift_adaptation import score_shift
 from rightly.predictions import Predictions
 
 SCORES: dict[str, type] = {
@@ -37,8 +37,8 @@ def compute_scores(fitted: FittedCalibrator, predictions: Predictions) -> dict[s
     if fitted.threshold is not None:
         columns["accept"] = columns["confidence"] >= fitted.threshold
     if "shift_score" in names:
-        residuals, unadapted = score_contexts(fitted.calibrator, predictions)
-        columns |= {"shift_score": residuals, "unadapted_confidence": unadapted}
+        shift_scores, unadapted = score_shift(fitted.calibrator, predictions)
+        columns |= {"shift_score": shift_scores, "unadapted_confidence": unadapted}
     if "agreement" in names:
         columns["agreement"] = measure_agreement(
             fitted.calibrator, predictions, columns["predicted_class"]
@@ -66,6 +66,6 @@ def list_scores(fitted: FittedCalibrator) -> list[str]:
     lacking |= set() if fitted.calibrator.has_temperature else {"temperature"}
     lacking |= {"accept"} if fitted.threshold is None else set()
     lacking |= {"prediction_set"} if fitted.sets is None else set()
-    if fitted.calibrator.context is None:
+    if fitted.calibrator.shift is None:
         lacking |= {"shift_score", "unadapted_confidence"}
     return [name for name in SCORES if name not in lacking]

@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +15,8 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from rightly.calibrators.adaptation.context import Context
-from rightly.calibrators.adaptation.recalibration import Recalibration
 from rightly.calibrators.answers import NotFittedError
+from rightly.calibrators.shift_adaptation import InterceptSlope, ShiftAdaptation
 from rightly.calibrators.stored_tensors import check_stored, probe
 from rightly.checks import (
     Schema,
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     from rightly.calibrators.base import Calibrator
 
 FORMAT = "rightly-calibrator"
-VERSION = 6  # 5 had a threshold and a record of it, no decision
+VERSION = 6  # 5 had a threshold and no decision, and other names for adapting
 SETS = "sets."  # what the names of their tensors begin with
 SUFFIX = ".safetensors"
 FITTED_ON = ("sample_count", "class_count", "view_names", "feature_count", "class_names")
@@ -61,8 +59,6 @@ def save(
     sets: tuple[Mapping[str, Any], Mapping[str, Tensor]] | None = None,
 ) -> None:
     """Writes a fitted calibrator, and what goes with it: `sets` as a table and tensors."""
-    from rightly.calibrators.adaptation.adapting import find_context
-    from rightly.calibrators.adaptation.context import NoContextError
     from rightly.calibrators.methods import CALIBRATORS
 
     check_name(path)
@@ -75,15 +71,13 @@ def save(
             f"{calibrator.title} has no name in the registry to be loaded by: "
             "build it with rightly.calibrator(name)"
         )
-    with suppress(NoContextError):  # which `adapt` then tells
-        find_context(calibrator)
     header: dict[str, Any] = {
         "method": calibrator.method,
         "arguments": dict(calibrator.arguments),
         **{name: getattr(calibrator, name) for name in FITTED_ON},
         "decision": None if decision is None else decision.to_dict(),
         "record": dict(record or {}),
-        "no_context": calibrator.no_context,
+        "no_shift": calibrator.no_shift,
         "sets": None if sets is None else dict(sets[0]),
     }
     package = CALIBRATORS.package_of(calibrator.method)
@@ -119,10 +113,10 @@ def restore(
 ) -> None:
     """Gives an unfitted calibrator what a saved file holds, or says what is wrong with that."""
     _check_header(calibrator, header)
-    if any(path.startswith("context.") for path in tensors):
-        calibrator.context = Context()
-    if any(path.startswith("recalibration.") for path in tensors):
-        calibrator.recalibration = Recalibration()
+    if any(path.startswith("shift.") for path in tensors):
+        calibrator.shift = ShiftAdaptation()
+    if any(path.startswith("correction.") for path in tensors):
+        calibrator.correction = InterceptSlope()
     for path, tensor in tensors.items():
         part, _, name = path.rpartition(".")  # a calibrator may be made of others
         try:
@@ -132,7 +126,7 @@ def restore(
     for name in FITTED_ON:
         value = header[name]
         setattr(calibrator, name, tuple(value) if isinstance(value, list) else value)
-    calibrator.no_context = header["no_context"]
+    calibrator.no_shift = header["no_shift"]
     check_stored(calibrator, header["class_count"], header["feature_count"])
     probe(calibrator)
 
@@ -200,7 +194,7 @@ HEADER: Schema = {
     "view_names": ("a list of different names", are_distinct_names),
     "class_names": ("a list of names or null", or_null(are_names)),
     "record": ("a table", is_table),
-    "no_context": ("text or null", or_null(is_text)),
+    "no_shift": ("text or null", or_null(is_text)),
 }
 
 

@@ -27,8 +27,8 @@ def run(
     stay. Not for images the classifier was never meant for: see the documentation.
     """
     from rightly.calibrators import load_calibrator
-    from rightly.calibrators.adaptation.context import NoContextError
     from rightly.calibrators.serialization import check_name
+    from rightly.calibrators.shift_adaptation import ShiftError
     from rightly.evaluation.leakage import CalibrationData, check_same_classifier
     from rightly.files import check_target
     from rightly.predictions import load
@@ -46,12 +46,13 @@ def run(
         confidence = [float(one.confidence(predictions).mean()) for one in (fitted, adapted)]
         adapted.save(out)
     print_line(
-        f"context of {len(predictions)} samples: {adapted.record['adapted']['context']:+.3f}"
+        f"shift estimate of {len(predictions)} samples: "
+        f"{adapted.record['adapted']['shift_estimate']:+.3f}"
     )
     print_line(f"mean confidence: {confidence[0]:.4f} before, {confidence[1]:.4f} after")
     try:
         value, low, high = fitted.expected_accuracy(predictions)
         print_line(f"expected accuracy: {value:.4f}, range {low:.4f} to {high:.4f} (90 %)")
-    except NoContextError as error:
+    except ShiftError as error:
         print_line(f"expected accuracy: none, because {error}")
     print_line(f"the adapted calibrator is in {out}")

@@ -47,11 +47,11 @@ def run(
             known = CalibrationData.of_calibrator(fitted)
             check_same_classifier("new", known, predictions.fingerprint)
         predictions = fitted.select_views(predictions)
-        recalibrated = fitted.recalibrate(predictions, truth)
+        recalibrated = fitted.adapt(predictions, truth)
         recalibrated.save(out)
-    record, rows = recalibrated.record["recalibrated"], predictions[predictions.unshifted()]
+    record, rows = recalibrated.record["adapted"], predictions[predictions.unshifted()]
     means = [float(one.confidence(rows).mean()) for one in (fitted, recalibrated)]
     print_line(f"accuracy on {record['samples']} new samples: {record['accuracy']:.4f}")
     print_line(f"mean confidence: {means[0]:.4f} before, {means[1]:.4f} after")
-    print_line(f"log-odds of confidence: {record['bias']:+.3f} {record['slope']:+.3f} s")
+    print_line(f"log-odds of confidence: {record['intercept']:+.3f} {record['slope']:+.3f} s")
     print_line(f"the recalibrated calibrator is in {out}")

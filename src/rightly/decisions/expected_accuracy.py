@@ -31,7 +31,7 @@ class ShiftConstants:
     limits: Sequence[float]  # the shift estimates that it may be adapted to
     noise: float  # samples' worth by which an estimate is shrunk
     misses: Sequence[float] = ()  # expected less true accuracy of each kind of shift, left out
-    kind_contexts: Sequence[float] = ()  # the shift estimate of each of these kinds
+    kind_estimates: Sequence[float] = ()  # the shift estimate of each of these kinds
     quantile: float | None = None  # Student's t of the range; None with fewer than two kinds
 
     @classmethod
@@ -83,7 +83,7 @@ class ShiftConstants:
         """
         kinds = len(self.misses)
         missed = sum(miss**2 for miss in self.misses) / kinds * (1 + 1 / kinds)
-        reach = math.sqrt(sum(each**2 for each in self.kind_contexts) / kinds)
+        reach = math.sqrt(sum(each**2 for each in self.kind_estimates) / kinds)
         return math.sqrt(missed) * max(1.0, abs(estimate) / max(reach, 1e-6)) ** 2
 
 

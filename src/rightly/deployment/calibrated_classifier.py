@@ -8,9 +8,8 @@ from typing import Any, NamedTuple, TypeVar, final
 import torch
 from torch import Tensor, nn
 
-from rightly.calibrators import AnyCalibrator, Calibrator, Cascade, as_fitted, load_calibrator
-from rightly.calibrators.adaptation.adapting import find_context
-from rightly.calibrators.adaptation.context import Context, NoContextError
+from rightly.calibrators import AnyCalibrator, Cascade, as_fitted, load_calibrator
+from rightly.calibrators.shift_adaptation import ShiftAdaptation
 from rightly.classifiers import Classifier, Preprocessing
 from rightly.classifiers.backends import ModuleBackend
 from rightly.deployment import hub
@@ -86,7 +85,7 @@ class CalibratedClassifier(nn.Module):
             # Channels last, as images come: convolutions are faster so, on CPUs as on GPUs.
             self.network.to(backend.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.calibrator.to(self.classifier.device)
-        has_score = adaptable and _can_adapt(self.calibrator)
+        has_score = adaptable and self.calibrator.shift is not None
         stage = CalibrationStage(fitted, self.view_names, has_score)
         self.calibration = stage.to(self.classifier.device)
         super().train(False)
@@ -100,9 +99,9 @@ class CalibratedClassifier(nn.Module):
         return self.fitted.threshold
 
     @property
-    def shift_adaptation(self) -> Context | None:
+    def shift_adaptation(self) -> ShiftAdaptation | None:
         """How the calibrator adapts; None if this model does not."""
-        return self.calibrator.context if self.calibration.outputs_shift_score else None
+        return self.calibrator.shift if self.calibration.outputs_shift_score else None
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -198,11 +197,3 @@ class CalibratedClassifier(nn.Module):
     def push_to_hub(self, repo_id: str, **options: Any) -> str:
         """Uploads what `save_pretrained` writes; needs the package huggingface_hub."""
         return hub.push_folder(repo_id, self.save_pretrained, **options)
-
-
-def _can_adapt(calibrator: Calibrator) -> bool:
-    try:
-        find_context(calibrator)
-    except NoContextError:
-        return False
-    return True

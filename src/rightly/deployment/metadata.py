@@ -67,7 +67,7 @@ _is_sets = table_of(
 def _is_adaptation(value: Any) -> bool:
     """What a caller needs to estimate the shift of its images, and to adapt confidence to it."""
     entries: dict[str, Callable[[Any], bool]] = {
-        "value": is_number,
+        "estimate": is_number,
         "noise": lambda noise: is_number(noise) and noise >= 0,
         "weights": lambda weights: are_numbers(weights, 3),
         "limits": lambda limits: are_numbers(limits, 2) and limits[0] <= limits[1],
@@ -79,7 +79,7 @@ def _is_adaptation(value: Any) -> bool:
 def _is_ranged(value: Any) -> bool:
     """Whether a shift adaptation gives the range of an expected accuracy."""
     kinds = len(value["misses"])
-    contexts = value.get("kind_contexts")
+    contexts = value.get("kind_estimates")
     return kinds > 1 and is_number(value["quantile"]) and are_numbers(contexts, kinds)
 
 
@@ -120,11 +120,10 @@ OPTIONAL: Schema = {
         lambda value: is_table(value) and all(map(or_null(is_text), value.values())),
     ),
     "calibration": ("samples, accuracy and metrics before and after", _is_measurement),
-    "shift_adaptation": ("a table of value, weights, limits, noise and misses", _is_adaptation),
+    "shift_adaptation": ("a table of estimate, weights, limits, noise and misses", _is_adaptation),
     "sets": ("a table of coverage, score and samples", _is_sets),
     "drift": ("a table of what samples without drift look like", _is_drift),
     "adapted": ("a table", is_table),
-    "recalibrated": ("a table", is_table),
     "parity": (
         "images, kind and confidence",
         table_of(images=is_count, kind=is_text, confidence=or_null(is_number)),

@@ -63,7 +63,7 @@ def build_graph(model: CalibratedClassifier, example: Images) -> Any:
         build = _build_deferred if has_budget else _build_stacked
         graph = build(model, example, classifier)
     if model.shift_adaptation is not None:
-        make_optional(graph, HEAD_ESTIMATE, SHIFT_ESTIMATE, float(model.shift_adaptation.value))
+        make_optional(graph, HEAD_ESTIMATE, SHIFT_ESTIMATE, float(model.shift_adaptation.estimate))
     return finalise(graph, {PREFIX + name: name for name in list_outputs(model)})
 
 

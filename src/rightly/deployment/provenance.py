@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rightly.calibrators import FittedCalibrator
-from rightly.calibrators.adaptation.context import Context
+from rightly.calibrators.shift_adaptation import ShiftAdaptation
 from rightly.classifiers import Classifier, Preprocessing
 from rightly.deployment.metadata import FORMAT, VERSION
 from rightly.monitoring.stream import RANGE_LEVEL
@@ -14,25 +14,25 @@ CONTEXT_FORMULAS = {
     "of_images": "shift_estimate = clip(mean of shift_score, limits) * n / (n + noise), n images",
     "expected_accuracy": "mean confidence +- quantile * sqrt(mean of confidence * (1 - confidence) "
     "/ n + missed); missed = mean of misses^2 * (1 + 1/k) * max(1, |shift_estimate| / root mean "
-    "square of kind_contexts)^4, k kinds",
+    "square of kind_estimates)^4, k kinds",
     "confidence": "s = log-odds of unadapted_confidence; "
     "confidence = sigmoid(s + (weights[0] + weights[1] * s + weights[2] * |e|) * e), "
     "e = shift_estimate",
 }
 
 
-def describe_adaptation(adaptation: Context) -> dict[str, Any]:
+def describe_adaptation(adaptation: ShiftAdaptation) -> dict[str, Any]:
     """What a caller needs to estimate the shift of its images, and to adapt confidence to it.
 
     The reference, one number per class, is in the graph.
     """
     constants = asdict(adaptation.constants(RANGE_LEVEL))
-    return {"value": float(adaptation.value), **constants, "formulas": CONTEXT_FORMULAS}
+    return {"estimate": float(adaptation.estimate), **constants, "formulas": CONTEXT_FORMULAS}
 
 
-def describe_drift(context: Context) -> dict[str, Any]:
+def describe_drift(adaptation: ShiftAdaptation) -> dict[str, Any]:
     """What samples without drift look like, for alarms where the file is served."""
-    arrays = context.drift.arrays() | {"reference": context.reference.cpu().numpy()}
+    arrays = adaptation.drift.arrays() | {"reference": adaptation.reference.cpu().numpy()}
     return {
         name: array.astype(float).round(4).tolist() if array.dtype.kind == "f" else array.tolist()
         for name, array in arrays.items()
@@ -74,7 +74,7 @@ def describe_calibrator(calibrator: FittedCalibrator) -> dict[str, Any]:
         "decision": None if calibrator.decision is None else calibrator.decision.to_dict(),
         "sets": None if calibrator.sets is None else calibrator.sets.describe(),
         "passes": record.get("passes", 1.0 + len(calibrator.view_names)),
-        **{name: record[name] for name in ("adapted", "recalibrated") if name in record},
+        **({"adapted": record["adapted"]} if "adapted" in record else {}),
     }
 
 

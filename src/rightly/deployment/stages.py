@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from rightly.calibrators import Cascade, FittedCalibrator
-from rightly.calibrators.adaptation.adapted_answers import finalise_outputs
+from rightly.calibrators.shift_adaptation import finalise_outputs
 from rightly.classifiers import Preprocessing
 from rightly.classifiers.backends import extract_logits, record_last_linear
 from rightly.deployment.outputs import Outputs
@@ -162,8 +162,8 @@ class CalibrationStage(nn.Module):
         predictions = Predictions.unchecked(
             logits, view_logits=views, features=features, view_names=self.view_names
         )
-        own, estimate = self.calibrator.context, None
-        adaptation = self.calibrator.recalibration or (own if self.is_adapted else None)
+        own, estimate = self.calibrator.shift, None
+        adaptation = self.calibrator.correction or (own if self.is_adapted else None)
         if shift_estimate is not None:
             assert own is not None
             low, high = own.limits.clamp_max(0)[0], own.limits.clamp_min(0)[1]
@@ -174,7 +174,7 @@ class CalibrationStage(nn.Module):
         if self.outputs_shift_score:
             assert own is not None
             unadapted = final.unadapted_confidence
-            score = own.residuals(unadapted, final.classes)
+            score = own.shift_scores(unadapted, final.classes)
         best = None if views is None else views.softmax(-1).max(-1)
         in_set = None if self.sets is None else self.sets.contains(final.probabilities, logits)
         return Outputs(

@@ -39,7 +39,7 @@ class TorchProgram(ExportedModel):
         given = {}
         adaptation = self.metadata.get("shift_adaptation")
         if adaptation is not None:  # a program has no default values
-            own = adaptation["value"] if shift_estimate is None else shift_estimate
+            own = adaptation["estimate"] if shift_estimate is None else shift_estimate
             given = {SHIFT_ESTIMATE: own}
         with torch.no_grad():
             scalars = {name: torch.tensor(float(value)) for name, value in given.items()}

@@ -44,9 +44,9 @@ class BatchAdapted:
         if self.batch is None:
             return answer(self.calibrator.adapt(predictions), predictions)
         starts = range(0, len(predictions), self.batch)
-        # The contexts of small batches are often chance, and each would be told of.
+        # The estimates of small batches are often chance, and each would be warned of.
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="the context of this batch")
+            warnings.filterwarnings("ignore", message="the shift estimate of this batch")
             parts = (predictions[start : start + self.batch] for start in starts)
             return torch.cat([answer(self.calibrator.adapt(part), part) for part in parts])
 

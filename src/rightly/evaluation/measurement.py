@@ -1,10 +1,11 @@
 """From calibrators and test sets to numbers: one result a calibrator, test set, metric and seed."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from rightly.calibrators import CALIBRATORS, AnyCalibrator, Calibrator, Method, calibrator
-from rightly.calibrators.adaptation.context import NoContextError
+from rightly.calibrators.shift_adaptation import ShiftError
 from rightly.evaluation.adapted_sets import MeasuredCalibrator, adapt_to_sets, check_batch
 from rightly.evaluation.data_sets import LabelledSet, TestSets
 from rightly.evaluation.given_methods import build_method, find_record
@@ -126,7 +127,7 @@ def compare_methods(
     results: list[Result] = []
     calibrators: dict[str, AnyCalibrator] = {}
     fit_notes: dict[str, list[str]] = {}
-    refusals: dict[str, NoContextError] = {}
+    refusals: dict[str, ShiftError] = {}
     accuracies: dict[str, dict[str, tuple[float, float]]] = {}  # where classes may change
 
     def measure_on_all(name: str, fitted: AnyCalibrator, seed: int) -> None:
@@ -134,7 +135,7 @@ def compare_methods(
         for dataset, (test, truth) in tests.items():
             try:
                 outcomes = compute_outcomes(measured, fitted.select_views(test), truth, chosen)
-            except NoContextError as error:
+            except ShiftError as error:
                 refusals[name] = error
                 return
             values = compute_values(outcomes, chosen)
@@ -157,6 +158,9 @@ def compare_methods(
             if progress is not None:
                 progress(record.name, done, total)
             fitted = fit_method(record, *cal, seed=seed)
+            if adapt:
+                with suppress(ShiftError):  # which adapting then tells
+                    fitted.learn_shift(*cal)
             measure_on_all(record.name, fitted, seed)
             done += 1
     for name, other in others.items():

@@ -9,9 +9,8 @@ import numpy as np
 import torch
 
 from rightly.calibrators import AnyCalibrator, as_fitted
-from rightly.calibrators.adaptation.adapting import find_context
-from rightly.calibrators.adaptation.context import Context
-from rightly.calibrators.adaptation.drift_reference import CHANNELS
+from rightly.calibrators.drift_reference import CHANNELS
+from rightly.calibrators.shift_adaptation import ShiftAdaptation, require_shift
 from rightly.calibrators.solvers.log_odds import MAX_LOG_ODDS
 from rightly.decisions.expected_accuracy import ExpectedAccuracy
 from rightly.monitoring.false_alarms import plan_test
@@ -94,7 +93,7 @@ def monitor_log(
     a twentieth of the log, at least 512 rows.
     """
     fitted = as_fitted(calibrator).calibrator
-    context = find_context(fitted)
+    context = require_shift(fitted)
     if window is not None and window < 1:
         raise ValueError(f"window must be a number of rows from 1 on, got {window}")
     rows = read_log(log)
@@ -151,7 +150,7 @@ def _find_rate(rows: Log, log: object) -> float:
     return len(rows) * SECONDS_A_DAY / span
 
 
-def _look_at(context: Context, rows: Log, score: np.ndarray, part: slice) -> LogWindow:
+def _look_at(context: ShiftAdaptation, rows: Log, score: np.ndarray, part: slice) -> LogWindow:
     chosen = rows.classes[part]
     batch = context.shrink(float(rows.shift_score[part].mean()), len(chosen))
     confidence = torch.from_numpy(score[part]).sigmoid().to(context.reference.device)

@@ -121,10 +121,10 @@ class Stream(ShiftStream):
         clock: Callable[[], float] = time.time,
     ) -> None:
         from rightly.calibrators import as_fitted
-        from rightly.calibrators.adaptation.adapting import find_context
+        from rightly.calibrators.shift_adaptation import require_shift
 
         self.calibrator = as_fitted(calibrator).calibrator
-        shift = find_context(self.calibrator)
+        shift = require_shift(self.calibrator)
         # Shift scores of other calibrators are counted from something else.
         reference = hashlib.sha256(shift.reference.cpu().numpy().astype("<f8").tobytes())
         source = f"{self.calibrator.title} {reference.hexdigest()[:16]}"
@@ -137,12 +137,12 @@ class Stream(ShiftStream):
 
         `at` is their time in seconds since 1970 or a sequence number, by default the present time.
         """
-        from rightly.calibrators.adaptation.adapting import score_contexts
         from rightly.calibrators.checks import bound_confidence
+        from rightly.calibrators.shift_adaptation import score_shift
 
         predictions = self.calibrator.select_views(predictions)
         classes = self.calibrator.classes(predictions)
-        scores, confidence = score_contexts(self.calibrator, predictions)
+        scores, confidence = score_shift(self.calibrator, predictions)
         arrays = [each.cpu().numpy() for each in (classes, confidence, scores)]
         adapted = confidence.new_tensor(super().observe(arrays[0], arrays[1], arrays[2], at))
         return bound_confidence(adapted, predictions)

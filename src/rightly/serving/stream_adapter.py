@@ -85,6 +85,6 @@ class StreamAdapter:
 def identify_model(model: ExportedModel) -> str:
     """Equal for files whose shift scores mean the same."""
     names = ("method", "arguments", "classifier", "class_count", "views")
-    constants = {k: v for k, v in model.metadata["shift_adaptation"].items() if k != "value"}
+    constants = {k: v for k, v in model.metadata["shift_adaptation"].items() if k != "estimate"}
     parts = [constants, *(model.metadata.get(name) for name in names)]
     return hashlib.sha256(encode_json(parts).encode()).hexdigest()[:16]

@@ -27,7 +27,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def fitted(data):
-    return rightly.calibrator("temperature_scaling").fit(*data.cal)
+    return rightly.calibrator("temperature_scaling").fit(*data.cal).learn_shift(*data.cal)
 
 
 def test_the_shift_changes_in_the_middle_of_every_batch(fitted, data):
@@ -69,7 +69,7 @@ def test_doubtful_samples_are_judged_among_easy_ones(fitted, data):
     assert c[~part.judged].min() >= np.median(fitted.confidence(data.inside[0]).numpy()) - 1e-9
 
 
-@pytest.mark.filterwarnings("ignore:the context of this batch")
+@pytest.mark.filterwarnings("ignore:the shift estimate of this batch")
 def test_classes_that_were_taken_away_are_never_right(fitted, data):
     row = streams.measure_never_seen(fitted, data)
     assert row.gap > 10 and row.adapted_gap > 10  # a fifth of the images are of such classes

@@ -29,7 +29,7 @@ class TransCal(TemperatureCalibrator):
     """One temperature: of the calibration data, or once adapted, of a batch without labels."""
 
     needs = ("features",)
-    adapts_itself = True
+    has_own_adaptation = True
     sorts_rows = True
     stores = {
         "inverse": Stored(low=POSITIVE),

@@ -63,6 +63,6 @@ def _measure(calibrator: "MeasuredCalibrator", one: "LabelledSet") -> Iterator[O
         calibrator = BatchAdapted(calibrator, None)
     seen = calibrator.select_views(predictions)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="the context of this batch")
+        warnings.filterwarnings("ignore", message="the shift estimate of this batch")
         for each in (calibrator.calibrator, calibrator):
             yield compute_outcomes(each, seen, labels, ["brier"])

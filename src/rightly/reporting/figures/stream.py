@@ -46,7 +46,7 @@ def measure_stream(
                 seen = fitted.select_views(predictions[chosen])
                 right = (fitted.classes(seen) == labels[chosen]).double().mean()
                 with warnings.catch_warnings():
-                    warnings.filterwarnings("ignore", message="the context of this batch")
+                    warnings.filterwarnings("ignore", message="the shift estimate of this batch")
                     adapted = fitted.adapt(seen)
                 means = (float(one.confidence(seen).mean()) for one in (fitted, adapted))
                 windows.append(Window(name, float(right), *means))

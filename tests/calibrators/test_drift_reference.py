@@ -4,12 +4,12 @@ import numpy as np
 import torch
 
 import rightly
-from rightly.calibrators.adaptation.drift_reference import (
+from rightly.calibrators.drift_reference import (
+    ScoredRows,
     find_centres,
     learn_drift_reference,
     measure_agreement,
 )
-from rightly.calibrators.adaptation.pseudo_batches import ScoredRows
 
 
 def draw(n=20_000, c=5, seed=0):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rightly.calibrators.adaptation.adapted_answers import match_confidence
+from rightly.calibrators.shift_adaptation import match_confidence
 from rightly.calibrators.solvers.confidence_inverse import inverse_temperature_for
 from rightly.calibrators.solvers.temperature import scaled_softmax
 

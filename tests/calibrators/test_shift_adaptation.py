@@ -8,8 +8,8 @@ import torch
 
 import rightly
 from rightly import CALIBRATORS, Predictions
-from rightly.calibrators.adaptation.adapting import find_context
-from rightly.calibrators.adaptation.context import NoContextError
+from rightly.calibrators import serialization
+from rightly.calibrators.shift_adaptation import ShiftError
 from rightly.demo_data import load_demo_set
 from rightly.metrics import auroc, ece
 from tests.calibrators.quick import choose_quick_arguments
@@ -46,6 +46,8 @@ def fit(name: str) -> rightly.Calibrator:
     if name not in FITTED:
         calibrator = rightly.calibrator(name, **choose_quick_arguments(name))
         FITTED[name] = calibrator.fit(*simulate(800, seed=0))
+        if "features" not in calibrator.needs:
+            calibrator.learn_shift(*simulate(800, seed=0))
     return FITTED[name]
 
 
@@ -74,7 +76,7 @@ class TestEveryCalibrator:
         assert auroc(after, correct) == pytest.approx(auroc(before, correct), abs=1e-3)
         assert torch.equal(adapted.probabilities(test).argmax(-1), adapted.classes(test))
 
-    def test_no_context_is_the_unadapted_calibrator_bit_for_bit(self, fitted, shifted):
+    def test_no_shift_is_the_unadapted_calibrator_bit_for_bit(self, fitted, shifted):
         test = shifted[0]
         plain = fitted.compute(test)
         at_zero = fitted.adapt(test).compute(test, torch.zeros(()).double())
@@ -117,18 +119,18 @@ def test_small_batches_are_believed_less(shifted):
     fitted, test = fit("temperature_scaling"), shifted[0]
     one = test[:1]
     repeated = Predictions(one.logits.repeat(500, 1), one.view_logits.repeat(500, 1, 1))
-    alone = find_context(fitted.adapt(one)).value
-    many = find_context(fitted.adapt(repeated)).value
+    alone = fitted.adapt(one).shift.estimate
+    many = fitted.adapt(repeated).shift.estimate
     assert 0 < abs(float(alone)) < 0.5 * abs(float(many))
 
 
-def test_contexts_beyond_what_was_learned_are_clipped_with_a_warning():
+def test_estimates_beyond_what_was_learned_are_clipped_with_a_warning():
     fitted = fit("temperature_scaling")
     blank = Predictions(torch.zeros(20_000, 4) + 1e-3 * torch.eye(4).repeat(5_000, 1))
     with pytest.warns(UserWarning, match="beyond those that temperature_scaling learned from"):
         adapted = fitted.adapt(blank)
-    low, high = adapted.context.limits.tolist()
-    assert low <= float(adapted.context.value) <= high
+    low, high = adapted.shift.limits.tolist()
+    assert low <= float(adapted.shift.estimate) <= high
 
 
 def test_the_record_says_what_it_was_adapted_to(shifted, tmp_path):
@@ -142,20 +144,59 @@ def test_the_record_says_what_it_was_adapted_to(shifted, tmp_path):
 
 def test_without_views_or_shifts_it_refuses_and_says_what_to_collect(tmp_path):
     predictions, labels = simulate(300, seed=0)
-    fitted = rightly.calibrator("temperature_scaling").fit(predictions.without_views(), labels)
-    for _ in range(2):  # not only the first time
-        with pytest.raises(NoContextError, match="no shifted rows, and no views.*--shifts"):
-            fitted.adapt(predictions)
+    bare = predictions.without_views()
+    fitted = rightly.calibrator("temperature_scaling").fit(bare, labels)
+    with pytest.raises(ShiftError, match="no shifted rows, and no views.*--shifts"):
+        fitted.learn_shift(bare, labels)
+    with pytest.raises(ShiftError, match="no shifted rows, and no views.*--shifts"):
+        fitted.adapt(predictions)
     fitted.save(tmp_path / "c.safetensors")
-    with pytest.raises(NoContextError, match="no shifted rows, and no views"):
+    with pytest.raises(ShiftError, match="no shifted rows, and no views"):
         rightly.load_calibrator(tmp_path / "c.safetensors").adapt(predictions)
+
+
+def test_what_never_learned_of_shifts_says_what_to_call(shifted):
+    fitted = rightly.calibrator("temperature_scaling").fit(*simulate(300, seed=0))
+    remedy = (
+        r"^temperature_scaling cannot be adapted: call learn_shift\(predictions, labels\) with the "
+        "calibration data first$"
+    )
+    for ask in (fitted.adapt, fitted.expected_accuracy, lambda _: rightly.Stream(fitted)):
+        with pytest.raises(ShiftError, match=remedy):
+            ask(shifted[0])
+
+
+def test_what_was_loaded_learns_it_too_and_a_new_fit_forgets_it(shifted, tmp_path):
+    data = simulate(800, seed=0)
+    fitted = rightly.calibrator("temperature_scaling").fit(*data)
+    fitted.save(tmp_path / "c.safetensors")
+    assert fitted.shift is None  # saving learns nothing
+    loaded = rightly.load_calibrator(tmp_path / "c.safetensors").calibrator
+    assert loaded.learn_shift(*data) is loaded
+    adapted = fit("temperature_scaling").adapt(shifted[0])
+    assert torch.equal(
+        loaded.adapt(shifted[0]).confidence(shifted[0]), adapted.confidence(shifted[0])
+    )
+    assert loaded.fit(*data).shift is None
+
+
+def test_a_file_does_not_depend_on_what_was_adapted_before(shifted, tmp_path):
+    fitted, names = fit("temperature_scaling"), ("before", "after")
+    fitted.save(tmp_path / "before.safetensors")
+    fitted.adapt(shifted[0])
+    fitted.adapt(*shifted)
+    fitted.save(tmp_path / "after.safetensors")
+    # The checksum of each is over header and tensors, whose order in a file may differ.
+    one, two = (serialization.read(tmp_path / f"{name}.safetensors") for name in names)
+    assert one[0] == two[0] and one[1].keys() == two[1].keys()
+    assert all(torch.equal(x, two[1][name]) for name, x in one[1].items())
 
 
 def test_too_few_images_are_refused():
     predictions, labels = simulate(40, seed=0)
     fitted = rightly.calibrator("temperature_scaling").fit(predictions, labels)
-    with pytest.raises(NoContextError, match="40 unshifted calibration images.*too few"):
-        fitted.adapt(predictions)
+    with pytest.raises(ShiftError, match="40 unshifted calibration images.*too few"):
+        fitted.learn_shift(predictions, labels)
 
 
 def augment(predictions: Predictions, labels: torch.Tensor) -> tuple[Predictions, torch.Tensor]:
@@ -178,9 +219,10 @@ def augment(predictions: Predictions, labels: torch.Tensor) -> tuple[Predictions
 @pytest.mark.parametrize("name", OF_FEATURES)
 def test_methods_of_features_learn_from_shifted_rows_only(name, shifted):
     predictions, labels = simulate(800, seed=0)
-    with pytest.raises(NoContextError, match="no features of views"):
-        fit(name).adapt(shifted[0])
-    fitted = rightly.calibrator(name).fit(*augment(predictions, labels))
+    with pytest.raises(ShiftError, match="no features of views"):
+        fit(name).learn_shift(predictions, labels)
+    both = augment(predictions, labels)
+    fitted = rightly.calibrator(name).fit(*both).learn_shift(*both)
     adapted = fitted.adapt(shifted[0])
     before, after = (float(one.confidence(shifted[0]).mean()) for one in (fitted, adapted))
     assert after <= before
@@ -196,16 +238,21 @@ class TestExpectedAccuracy:
 
     def test_a_higher_level_has_a_wider_range(self, shifted):
         fitted = fit("temperature_scaling")
-        narrow, wide = (fitted.expected_accuracy(shifted[0], level=x) for x in (0.5, 0.99))
+        narrow, wide = (
+            fitted.expected_accuracy(shifted[0], confidence_level=x) for x in (0.5, 0.99)
+        )
         assert wide.low < narrow.low < narrow.high < wide.high
-        with pytest.raises(ValueError, match="level must lie between 0 and 1, got 1"):
-            fitted.expected_accuracy(shifted[0], level=1.0)
+        with pytest.raises(
+            ValueError, match="confidence_level must be a fraction in \\(0, 1\\), got 1"
+        ):
+            fitted.expected_accuracy(shifted[0], confidence_level=1.0)
 
     def test_one_kind_of_shift_gives_no_range(self, shifted):
         predictions, labels = simulate(800, seed=0)
         one = predictions.with_views(["a"])
         fitted = rightly.calibrator("temperature_scaling").fit(one, labels)
-        with pytest.raises(NoContextError, match="one kind of shift"):
+        fitted.learn_shift(one, labels)
+        with pytest.raises(ShiftError, match="one kind of shift"):
             fitted.expected_accuracy(shifted[0])
 
 
@@ -214,14 +261,16 @@ class TestRealPredictions:
 
     @pytest.mark.parametrize("method", ["temperature_scaling", "correctness_logistic"])
     def test_it_lowers_ece_under_shift(self, method):
-        fitted = rightly.calibrator(method).fit(*load_demo_set("cal"))
+        cal = load_demo_set("cal")
+        fitted = rightly.calibrator(method).fit(*cal).learn_shift(*cal)
         test, labels = load_demo_set("haze")
         correct = test.classes == labels
         before = ece(fitted.confidence(test), correct)
         assert ece(fitted.adapt(test).confidence(test), correct) < 0.9 * before
 
     def test_a_skewed_class_mix_is_not_taken_for_a_shift(self):
-        fitted = rightly.calibrator("temperature_scaling").fit(*load_demo_set("cal"))
+        cal = load_demo_set("cal")
+        fitted = rightly.calibrator("temperature_scaling").fit(*cal).learn_shift(*cal)
         test, labels = load_demo_set("ind")
         rng, worse = np.random.default_rng(0), []
         for _ in range(10):

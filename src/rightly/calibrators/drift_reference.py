@@ -1,20 +1,20 @@
 """What samples without drift look like, for alarms when others come.
 
-Three things are watched of every sample: its score (whose level is the context), its confidence
-and the share of views that agree. Each is counted from a centre of the predicted class. These
-centres are chosen so that the mean over every *true* class is 0: if only the mix of classes
+Three things are watched of every sample: its score (whose level is the shift estimate), its
+confidence and the share of views that agree. Each is counted from a centre of the predicted class.
+These centres are chosen so that the mean over every *true* class is 0: if only the mix of classes
 changes, means stay 0, so that it is not taken for a shift.
 """
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from scipy.special import expit
 from torch import Tensor, nn
 
-from rightly.calibrators.adaptation.pseudo_batches import SKEW, ScoredRows
 from rightly.calibrators.stored_tensors import Stored
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels, PerSample
@@ -25,7 +25,27 @@ if TYPE_CHECKING:
 CHANNELS = ("context", "confidence", "agreement")
 PRIOR = 20.0  # samples' worth by which a centre is drawn to the mean of all
 KEPT = 2000  # rows from which years are simulated
+SKEW = 0.3  # of the Dirichlet distribution of skewed classes
 SKEWS = 200  # class mixes tried
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """Cross-fitted scores of one kind of rows."""
+
+    score: Float[np.ndarray, " n"]
+    predicted: Int[np.ndarray, " n"]
+    label: Int[np.ndarray, " n"]
+    image: Int[np.ndarray, " n"]  # 0..k-1: the row of the unshifted image
+    agreement: Float[np.ndarray, " n"]  # share of views that agree; 1 without views
+
+    @property
+    def correct(self) -> Bool[np.ndarray, " n"]:
+        correct: np.ndarray = self.predicted == self.label
+        return correct
+
+    def take(self, rows: np.ndarray) -> "ScoredRows":
+        return ScoredRows(**{name: column[rows] for name, column in vars(self).items()})
 
 
 class DriftReference(nn.Module):
