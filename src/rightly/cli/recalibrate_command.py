@@ -47,6 +47,8 @@ def run(
             known = CalibrationData.of_calibrator(fitted)
             check_same_classifier("new", known, predictions.fingerprint)
         predictions = fitted.select_views(predictions)
+        if truth is None:
+            raise ValueError(f"{new} must hold labels, or come with --labels FILE")
         recalibrated = fitted.adapt(predictions, truth)
         recalibrated.save(out)
     record, rows = recalibrated.record["adapted"], predictions[predictions.unshifted()]
