@@ -188,7 +188,7 @@ def _write(run: _Run, out: Path) -> None:
         left = sum(len(plan.rows(k, len(images))) for k in store.missing())
         if left:
             say(plan.describe_passes(left))
-        with track(run.progress if left else False, keep=True) as step:
+        with track(run.progress, keep=left > 0) as step:
             if run.engine is None:
                 how = (run.batch_size, run.workers, step, run.log)
                 collect_into(store, run.classifier, images, plan, *how)
