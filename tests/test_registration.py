@@ -20,7 +20,7 @@ from rightly.transforms.views import VIEWS
 
 
 class HalfWay(rightly.Calibrator):
-    """Confidence moved half of the way to the accuracy on the calibration data."""
+    """Confidence moved half of the way to the accuracy."""
 
     def learn(self, predictions, labels):
         self.store(accuracy=(predictions.classes == labels).double().mean())
@@ -49,7 +49,7 @@ def leading_gap(predictions):
 
 RECORDS = [
     rightly.Metric("large_gap", large_gap, title="Large gap", meaning="ten, and the mean gap"),
-    rightly.Method("half_way", HalfWay, "own", note="half of the way to the accuracy"),
+    HalfWay,
     rightly.View("inverted", invert),
     rightly.Shift("darkened", darken),
     rightly.Evidence("leading_gap", leading_gap),
@@ -185,3 +185,11 @@ def test_a_taken_name_is_refused():
         rightly.register(rightly.Method("another", HalfWay, "own", aliases=("ts",)))
     with pytest.raises(TypeError, match="record must be one of"):
         rightly.register("half_way")
+
+
+def test_a_class_is_registered_as_its_record_says():
+    record = rightly.CALIBRATORS["half_way"]
+    assert record.build is HalfWay and record.group == "own" and not record.is_random
+    assert record.note == "Confidence moved half of the way to the accuracy."
+    with pytest.raises(TypeError, match="subclass of Calibrator, got int"):
+        rightly.register(int)

@@ -28,9 +28,15 @@ class Registry(Mapping[str, Record]):
     """Records of one type by name: built in, then registered, then of installed packages."""
 
     def __init__(
-        self, kind: str, of: type[Any], records: Iterable[Record], group: str | None = None
+        self,
+        kind: str,
+        of: type[Any],
+        records: Iterable[Record],
+        group: str | None = None,
+        base: type[Any] | None = None,
     ) -> None:
         self.kind, self.of = kind, of
+        self.base = base  # subclasses may be registered in place of records: `of.from_class`
         self.group = group or f"rightly.{kind}s"
         self._records: dict[str, Record] = {}
         self._aliases: dict[str, str] = {}
@@ -115,14 +121,21 @@ class Registry(Mapping[str, Record]):
 
 
 def register(record: Any) -> None:
-    """Adds a metric, calibrator, evidence, view or shift by its record, until the process ends.
+    """Add a metric, calibrator, evidence, view or shift until the process ends.
 
-    The record is a `Metric`, `Method`, `Evidence`, `View` or `Shift`.
+    The record is a `Metric`, `Method`, `Evidence`, `View` or `Shift`, or a subclass of
+    `Calibrator`, which is then found by its name in snake case: `MeanShift` as `mean_shift`.
     """
     registry = _REGISTRIES.get(type(record))
+    if isinstance(record, type):
+        for one in _REGISTRIES.values():
+            if one.base is not None and issubclass(record, one.base):
+                registry, record = one, one.of.from_class(record)
+                break
     if registry is None:
         known = ", ".join(sorted(of.__name__ for of in _REGISTRIES))
-        raise TypeError(f"record must be one of {known}, got {type(record).__name__}")
+        what = record.__name__ if isinstance(record, type) else type(record).__name__
+        raise TypeError(f"record must be one of {known} or a subclass of Calibrator, got {what}")
     registry.add(record)
 
 

@@ -1,5 +1,6 @@
 """What is known about a calibrator before it is built."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
@@ -34,6 +35,22 @@ class Method:
     aliases: tuple[str, ...] = ()
     note: str = ""
     cost: str = LOW
+
+    @classmethod
+    def from_class(cls, calibrator: type[Calibrator]) -> "Method":
+        """The record of a class of one's own, named in snake case."""
+        return cls(
+            re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", calibrator.__name__).lower(),
+            calibrator,
+            "own",
+            needs=calibrator.needs,
+            uses=calibrator.uses,
+            is_random="seed" in signature(calibrator).parameters,
+            is_pointwise=calibrator.is_pointwise,
+            keeps_class=calibrator.keeps_class,
+            fits_classes=calibrator.fits_classes,
+            note=(calibrator.__doc__ or "").partition("\n")[0],
+        )
 
     @property
     def parameters(self) -> str:

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 from rightly.calibrators.adaptive_temperature_scaling import AdaptiveTemperatureScaling
+from rightly.calibrators.base import Calibrator
 from rightly.calibrators.binary.methods import BINARY
 from rightly.calibrators.binning.methods import BINNING
 from rightly.calibrators.correctness_logistic.calibrator import CorrectnessLogistic
@@ -230,4 +231,5 @@ CALIBRATORS: Registry[Method] = Registry(
         ),
     ],
     group="rightly.calibrators",
+    base=Calibrator,
 )
