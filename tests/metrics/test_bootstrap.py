@@ -36,8 +36,10 @@ def register():
 
 
 def test_a_registered_metric_is_resampled_one_by_one_on_the_first_resamples(register):
-    register(Metric("plain_ece", metrics.ece))
-    register(Metric("plain_nll", metrics.nll, inputs="probabilities", unit="nats"))
+    register(Metric("plain_ece", lambda *pair: metrics.ece(*pair)))
+    register(
+        Metric("plain_nll", lambda *pair: metrics.nll(*pair), inputs="probabilities", unit="nats")
+    )
     outcomes = make_outcomes(1000)
     resamples = draw_resamples(1000, 2 * FEW)
     values = replicate_metrics(outcomes, ["plain_ece", "ece", "plain_nll", "nll"], resamples)
@@ -49,7 +51,7 @@ def test_a_registered_metric_is_resampled_one_by_one_on_the_first_resamples(regi
 
 
 def test_few_resamples_are_taken_across_blocks(register):
-    register(Metric("plain_brier", metrics.brier))
+    register(Metric("plain_brier", lambda *pair: metrics.brier(*pair)))
     outcomes, resamples = make_outcomes(60), draw_resamples(60, 30)
     blocks = [resamples[0][:8], resamples[0][8:16], resamples[0][16:]]
     for few in (5, 8, 20):

@@ -28,6 +28,15 @@ def test_reliability_counts_bins_and_adds_up_to_the_ece(pair):
     assert (data.low[filled] <= data.accuracy[filled]).all()
     assert (data.accuracy[filled] <= data.high[filled]).all()
     assert np.isnan(data.low[~filled]).all()
+    assert data.ece == pytest.approx(metrics.ece(*pair), abs=1e-12)
+
+
+def test_the_means_of_an_empty_bin_are_nan():
+    confidence = [0.95, 0.9, 0.85, 0.8, 0.6, 0.55, 0.4, 0.3]
+    data = curves.reliability(confidence, np.array([1, 1, 0, 1, 0, 1, 0, 0], dtype=bool), bins=4)
+    assert data.count.tolist() == [0, 2, 2, 4]
+    assert data.confidence == pytest.approx([math.nan, 0.35, 0.575, 0.875], nan_ok=True)
+    assert data.accuracy == pytest.approx([math.nan, 0, 0.5, 0.75], nan_ok=True)
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 5), (3, 10), (90, 100)])

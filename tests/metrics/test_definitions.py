@@ -81,7 +81,7 @@ prop = settings(max_examples=60, deadline=None, derandomize=True)
 
 def test_a_record_needs_only_a_name_and_a_measure():
     metric = Metric("bias", lambda confidence, correct: confidence.mean() - correct.mean())
-    assert (metric.title, metric.inputs, metric.resampled) == ("bias", "confidence", None)
+    assert (metric.title, metric.inputs, metric.definition) == ("bias", "confidence", None)
     assert metric.range == (-math.inf, math.inf)
 
 

@@ -15,7 +15,7 @@ from rightly.calibrators import FittedCalibrator
 from rightly.checks import check_probabilities
 from rightly.fitting import fit
 from rightly.metrics import METRICS
-from rightly.metrics.checked_measures import check_options
+from rightly.metrics.definitions import check_options
 from rightly.optional import require
 from rightly.predictions import Predictions
 

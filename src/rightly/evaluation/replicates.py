@@ -28,7 +28,7 @@ class Replicates:
         assert bootstrap.resamples is not None
         self.metrics, self.seed, self.count = metrics, bootstrap.seed, bootstrap.resamples
         self.reference = bootstrap.reference
-        # Metrics without a resampled form get as few resamples as can still be significant.
+        # Metrics without a definition get as few resamples as can still be significant.
         enough = min_resamples(calibrators - 1, SIGNIFICANT)
         self.few = max(FEW, enough)
         self.resamples = {

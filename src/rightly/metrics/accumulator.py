@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightly.checks import check_outcomes, check_probabilities
-from rightly.metrics.sums import State
+from rightly.metrics.states import add
 from rightly.shapes import AnyArray
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ class Accumulator:
 
     @property
     def is_constant_memory(self) -> bool:
-        return self.metric.sums is not None
+        return self.metric.is_additive
 
     def reset(self) -> None:
         """Forgets all samples."""
         self.sample_count = 0
         self._columns: int | None = None  # of probabilities
-        self._batches: list[State] = []  # one, added up, where the memory is constant
+        self._batches: list[tuple[np.ndarray, ...]] = []  # one state, if memory is constant
 
     def update(self, first: AnyArray, second: AnyArray) -> None:
         """Adds a batch: (confidence, correct), or (probabilities, labels), as `inputs` says.
@@ -53,12 +53,9 @@ class Accumulator:
             return
         of_confidence = self.metric.inputs == "confidence"
         own, truth = (check_outcomes if of_confidence else check_probabilities)(first, second)
-        batch: State
-        if self.metric.sums is None:
+        batch = self.metric.collect(own, truth, self.options)
+        if not self.metric.is_additive:
             batch = own.copy(), truth.copy()  # the caller may fill its arrays again
-        else:
-            own = own.astype(np.float64, copy=False)
-            batch = self.metric.sums.collect(own, truth, **self.options)
         self._add(batch, None if of_confidence else own.shape[1])
         self.sample_count += len(truth)
 
@@ -77,25 +74,22 @@ class Accumulator:
         """The metric of all samples so far."""
         if not self.sample_count:
             raise ValueError(f"{self.metric.name} needs samples to compute: call update first")
-        if self.metric.sums is not None:
-            return float(self.metric.sums.measure(*self._batches[0]))
         if len(self._batches) > 1:
             self._batches = [tuple(map(np.concatenate, zip(*self._batches, strict=True)))]
-        return float(self.metric.measure(*self._batches[0], **self.options))
+        return self.metric.compute(self._batches[0], self.options)
 
     def __repr__(self) -> str:
         memory = "constant memory" if self.is_constant_memory else "memory that grows with them"
         return f"<{self.metric.name} of {self.sample_count:,} samples, in {memory}>"
 
-    def _add(self, batch: State, columns: int | None) -> None:
+    def _add(self, batch: tuple[np.ndarray, ...], columns: int | None) -> None:
         if self._columns not in (None, columns):
             raise ValueError(
                 f"probabilities must have {self._columns} columns like those before, got "
                 f"{columns}: accumulate one classifier's"
             )
-        if self.metric.sums is not None and self._batches:
-            pairs = zip(self._batches[0], batch, strict=True)
-            self._batches = [tuple(np.asarray(np.add(*pair)) for pair in pairs)]
+        if self.is_constant_memory and self._batches:
+            self._batches = [add(self._batches[0], batch)]
         else:
             self._batches.append(batch)
         self._columns = columns

@@ -16,28 +16,27 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rightly.metrics import METRICS
-from rightly.metrics.definitions import Metric
-from rightly.metrics.replicates import Counts, Outcomes, Replicates, bin_ends
-from rightly.metrics.replicates import Values as Values
+from rightly.metrics.definitions import METRICS, Metric, mean_gap
+from rightly.metrics.states import Bins, Counts, Outcomes, Ranks, sum_between
+from rightly.metrics.states import Values as Values
 from rightly.resampling import AT_ONCE, LEVEL, Resamples
 from rightly.shapes import Confidence
 
-FEW = 200  # resamples of a metric that has no resampled form, which takes a call for each
+FEW = 200  # resamples of a metric without a definition, which takes a call for each
 
 
 def replicate_metrics(
     outcomes: Outcomes, metrics: Sequence[str], resamples: Resamples, few: int = FEW
 ) -> dict[str, Values]:
-    """The chosen metrics of every resample; those without a resampled form of the first few."""
+    """The chosen metrics of every resample; those without a definition of the first few."""
     chosen = [METRICS.find(name) for name in metrics]
     values: dict[str, list[Values]] = {metric.name: [] for metric in chosen}
     done = 0
     for counts in resamples:
-        replicates = Replicates(outcomes, counts)
+        ranks = Ranks(outcomes, counts)
         for metric in chosen:
-            if metric.resampled is not None:
-                values[metric.name].append(metric.resampled(replicates))
+            if metric.definition is not None:
+                values[metric.name].append(metric.definition(ranks))
             elif done < few:
                 values[metric.name].append(_measure_each(metric, outcomes, counts[: few - done]))
         done += len(counts)
@@ -92,14 +91,13 @@ class NoiseFloor(NamedTuple):
 def noise_floor(confidence: Confidence, draws: int = 1000, seed: int = 0) -> NoiseFloor:
     """ECE with correctness drawn anew from the confidences themselves (25 bins)."""
     rng = np.random.default_rng(seed)
-    c = np.sort(confidence)
-    ends = bin_ends(c)
-    expected = np.diff(np.append(0.0, c.cumsum())[ends])
+    calibrated = Bins.of_equal_width(Ranks(Outcomes(confidence, np.zeros(len(confidence), bool))))
+    c, ends = np.sort(confidence), calibrated.size.cumsum(-1).astype(np.int64)
     blocks, at_once = [], max(1, AT_ONCE // len(c))
     for start in range(0, draws, at_once):
         b = min(at_once, draws - start)
-        right = (rng.random((b, len(c)), dtype=np.float32) < c).cumsum(-1, dtype=np.int32)
-        up_to = np.where(ends > 0, right[:, ends - 1], 0)
-        blocks.append(abs(np.diff(up_to, axis=-1) - expected).sum(-1) / len(c))
+        up_to = (rng.random((b, len(c)), dtype=np.float32) < c).cumsum(-1, dtype=np.int32)
+        right = sum_between(up_to, ends)
+        blocks.append(mean_gap(calibrated._replace(excess=calibrated.excess - right)))
     ece = np.concatenate(blocks)
     return NoiseFloor(float(ece.mean()), float(np.quantile(ece, LEVEL)))

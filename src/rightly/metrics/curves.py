@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from rightly.checks import check_confidence
-from rightly.metrics import binning
-from rightly.metrics.replicates import Outcomes, Replicates, sum_by_bin
+from rightly.checks import check_confidence, check_count, check_probabilities
+from rightly.metrics import smoothing, states
+from rightly.metrics.definitions import auroc, ks, mean_gap
+from rightly.metrics.states import CELLS, Bins, Outcomes, Ranks, UpToLevels, step
 from rightly.resampling import LEVEL, draw_resamples
 from rightly.shapes import AnyArray
 
@@ -28,22 +29,26 @@ class Reliability:
     accuracy: PerBin
     low: PerBin
     high: PerBin
-
-    @property
-    def ece(self) -> float:
-        """The mean gap over these bins, which are those that are drawn."""
-        held = self.count > 0
-        gaps = np.abs(self.accuracy[held] - self.confidence[held])
-        return float(np.average(gaps, weights=self.count[held]))
+    ece: float  # over these bins, which are those that are drawn
 
 
 def reliability(confidence: AnyArray, correct: AnyArray, bins: int = 15) -> Reliability:
     """What a reliability diagram shows, in bins of equal width."""
-    c, a = check_confidence(confidence, correct)
-    summary = binning.summarise(c, a, binning.assign_equal_width(c, bins), bins)
-    low, high = wilson(summary.accuracy, np.where(summary.count > 0, summary.count, np.nan))
-    edges = binning.equal_width_edges(bins)
-    return Reliability(edges, summary.count, summary.confidence, summary.accuracy, low, high)
+    held = Bins.of_equal_width(_rank(confidence, correct), bins)
+    filled = np.where(held.size[0] > 0, held.size[0], np.nan)  # 0 / nan is nan, without a warning
+    accuracy, excess = held.right[0] / filled, held.excess[0] / filled
+    return Reliability(
+        states.equal_width_edges(bins),
+        held.size[0].astype(np.int64),
+        accuracy + excess,
+        accuracy,
+        *wilson(accuracy, filled),
+        float(mean_gap(held)[0]),
+    )
+
+
+def _rank(confidence: AnyArray, correct: AnyArray) -> Ranks:
+    return Ranks(Outcomes(*check_confidence(confidence, correct)))
 
 
 def wilson(share: PerBin, n: PerBin) -> tuple[PerBin, PerBin]:
@@ -74,40 +79,32 @@ def smooth_reliability(
     theirs is so narrow that the curve shows noise, on badly calibrated ones so wide that it hides
     where they go wrong. Left out is where fewer than one sample in a thousand lies within a width.
     """
-    c, a = check_confidence(confidence, correct)
-    outcomes = Outcomes(c, a)
-    cells = binning.CELLS
-    ends = binning.cell_ends(outcomes.levels)
-    once = Replicates(outcomes, np.ones((1, len(c)), dtype=np.uint8))
-    excess = sum_by_bin(once.excess, ends) / once.units[:, None]
-    width = np.clip(binning.fixed_point_bandwidth(excess), *WIDTHS)
+    once = _rank(confidence, correct)
+    c = once.outcomes.confidence
+    excess = Bins.of_cells(once).excess / len(c)
+    width = np.clip(smoothing.fixed_point_bandwidth(excess), *WIDTHS)
 
-    def smooth(w: Replicates) -> tuple[np.ndarray, np.ndarray]:
+    def smooth(ranks: Ranks) -> tuple[np.ndarray, np.ndarray]:
         """Samples in each cell, and their accuracy."""
-        widths = np.repeat(width, len(w.counts))
-        weight, right = (
-            binning.smooth(1.0 * sum_by_bin(sums, ends), widths) for sums in (w.weight, w.right)
-        )
+        cells = Bins.of_cells(ranks)
+        widths = np.repeat(width, len(cells.size))
+        weight, right = (smoothing.smooth(mass, widths) for mass in (cells.size, cells.right))
         return weight, np.clip(right / np.maximum(weight, 1e-12), 0, 1)
 
     weight, accuracy = (rows[0] for rows in smooth(once))
-    resampled = np.concatenate(
-        [
-            smooth(Replicates(outcomes, counts))[1]
-            for counts in draw_resamples(len(c), resamples, seed)
-        ]
-    )
+    blocks = draw_resamples(len(c), resamples, seed)
+    resampled = np.concatenate([smooth(Ranks(once.outcomes, counts))[1] for counts in blocks])
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(resampled, [tail, 1 - tail], axis=0)
-    centre = (np.arange(cells) + 0.5) / cells
-    shown = weight * cells * width[0] >= len(c) / 1000
+    centre = (np.arange(CELLS) + 0.5) / CELLS
+    shown = weight * CELLS * width[0] >= len(c) / 1000
     shown &= (centre >= c.min()) & (centre <= c.max())
     return SmoothReliability(
         centre[shown],
         accuracy[shown],
         low[shown],
         high[shown],
-        weight[shown] * cells / len(c),
+        weight[shown] * CELLS / len(c),
         float(width[0]),
     )
 
@@ -123,12 +120,11 @@ class Roc:
 
 def roc(confidence: AnyArray, correct: AnyArray) -> Roc:
     """How well confidence tells right from wrong; nan where all are right or all wrong."""
-    c, a = check_confidence(confidence, correct)
-    right, wrong = (np.append(0.0, _cumulate_from_top(c, 1.0 * side)) for side in (a, ~a))
-    if not (right[-1] and wrong[-1]):
-        return Roc(wrong * np.nan, right * np.nan, float("nan"))
-    x, y = wrong / wrong[-1], right / right[-1]
-    return Roc(x, y, float((np.diff(x) * (y[1:] + y[:-1])).sum() / 2))
+    ranks = _rank(confidence, correct)
+    wrong, right = (np.append(0.0, _sum_from_top(side)) for side in (ranks.wrong, ranks.right))
+    pairs = wrong[-1] * right[-1]
+    x, y = (side / side[-1] if pairs else side * np.nan for side in (wrong, right))
+    return Roc(x, y, float(auroc.definition(ranks)[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,15 +138,15 @@ class RiskCoverage:
 
 def risk_coverage(confidence: AnyArray, correct: AnyArray) -> RiskCoverage:
     """What is gained by abstaining, from the most confident sample to all."""
-    c, a = check_confidence(confidence, correct)
-    count, wrong = _cumulate_from_top(c, np.ones(len(c))), _cumulate_from_top(c, 1.0 * ~a)
-    return RiskCoverage(np.unique(c)[::-1], count / len(c), wrong / count)
+    ranks = _rank(confidence, correct)
+    count = _sum_from_top(ranks.weight)
+    risk = _sum_from_top(ranks.wrong) / count
+    return RiskCoverage(ranks.outcomes.levels[::-1], count / count[-1], risk)
 
 
-def _cumulate_from_top(confidence: Values, weights: Values) -> Curve:
-    """The weight of all samples at or above each distinct confidence, from the highest down."""
-    _, level = np.unique(confidence, return_inverse=True)
-    return np.bincount(level, weights=weights)[::-1].cumsum()
+def _sum_from_top(up_to: UpToLevels) -> Curve:
+    """How many samples have at least the confidence of each level, from the highest down."""
+    return step(up_to)[0, ::-1].cumsum().astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,9 +161,9 @@ class Histogram:
 def histogram(confidence: AnyArray, correct: AnyArray, bins: int = 20) -> Histogram:
     """Confidence of right and of wrong samples."""
     c, a = check_confidence(confidence, correct)
-    index = binning.assign_equal_width(c, bins)
+    index = states.assign_equal_width(c, bins)
     right, wrong = (np.bincount(index[side], minlength=bins) for side in (a, ~a))
-    return Histogram(binning.equal_width_edges(bins), right, wrong)
+    return Histogram(states.equal_width_edges(bins), right, wrong)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,16 +179,12 @@ class KsCurve:
 
 def ks_curve(confidence: AnyArray, correct: AnyArray) -> KsCurve:
     """The curves whose largest distance is the KS error."""
-    c, a = check_confidence(confidence, correct)
-    _, level = np.unique(c, return_inverse=True)
-
-    def cumulate(values: Values) -> Curve:
-        return np.append(0.0, np.bincount(level, weights=values).cumsum() / len(c))
-
-    share, expected, right = cumulate(np.ones(len(c))), cumulate(c), cumulate(1.0 * a)
-    gap = abs(expected - right)
-    widest = int(gap.argmax())
-    return KsCurve(share, expected, right, float(gap[widest]), float(share[widest]))
+    ranks = _rank(confidence, correct)
+    n, unit = ranks.n[0], ranks.outcomes.unit
+    sums = ranks.weight, ranks.excess / unit + ranks.right, ranks.right
+    share, expected, right = (np.append(0.0, cumulated[0] / n) for cumulated in sums)
+    widest = int(abs(expected - right).argmax())
+    return KsCurve(share, expected, right, float(ks.definition(ranks)[0]), float(share[widest]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,8 +201,55 @@ def temperature_band(
     raw_confidence: Values, temperature: Values, bins: int = 20, min_samples: int = 5
 ) -> TemperatureBand:
     """Median and 80 % range of the temperature by the classifier's own confidence."""
-    index = binning.assign_equal_width(raw_confidence, bins)
+    index = states.assign_equal_width(raw_confidence, bins)
     parts = [index == k for k in range(bins) if (index == k).sum() >= min_samples]
     spread = np.array([np.quantile(temperature[part], [0.5, 0.1, 0.9]) for part in parts])
     middle = np.array([raw_confidence[part].mean() for part in parts])
     return TemperatureBand(middle, *spread.reshape(-1, 3).T)
+
+
+@dataclass(frozen=True)
+class BrierDecomposition:
+    """`brier` = `reliability` - `resolution` + `uncertainty` + `within_bins`, to rounding.
+
+    `within_bins` is what binning hides: 0 where all probabilities of a bin are equal.
+    """
+
+    brier: float
+    reliability: float  # the calibration error: 0 is best
+    resolution: float  # how far the bins' frequencies lie from the overall ones: large is best
+    uncertainty: float  # of the labels alone: the score of always giving their frequencies
+    within_bins: float
+
+    @property
+    def refinement(self) -> float:
+        """What is left of the score where calibration is perfect: uncertainty - resolution."""
+        return self.uncertainty - self.resolution + self.within_bins
+
+
+def brier_decomposition(
+    probabilities: AnyArray, labels: AnyArray, bins: int = states.BINS
+) -> BrierDecomposition:
+    """The multiclass Brier score in Murphy's (1973) terms, each class in equal-width bins.
+
+    All terms are sums over classes. Within bins probability and truth vary by themselves and
+    together (Stephenson et al., 2008): their variance less twice their covariance.
+    """
+    p, y = check_probabilities(probabilities, labels)
+    bins = check_count("bins", bins)
+    terms = np.zeros(4)
+    for k in range(p.shape[1]):  # one class at a time, as in classwise_ece
+        own, truth = np.ascontiguousarray(p[:, k]), y == k
+        held = Bins.of_equal_width(Ranks(Outcomes(own, truth)), bins)
+        share, filled = held.size[0] / len(own), np.maximum(held.size[0], 1)
+        frequency, base = held.right[0] / filled, truth.mean()
+        mean = frequency + held.excess[0] / filled
+        terms += (
+            share @ (mean - frequency) ** 2,
+            share @ (frequency - base) ** 2,
+            base * (1 - base),
+            (own * (own - 2 * truth)).mean() - share @ (mean * (mean - 2 * frequency)),
+        )
+    reliability, resolution, uncertainty, within = terms.tolist()
+    brier = reliability - resolution + uncertainty + within
+    return BrierDecomposition(brier, reliability, resolution, uncertainty, within)

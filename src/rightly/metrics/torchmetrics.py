@@ -7,9 +7,8 @@ import numpy as np
 import torch
 
 from rightly.checks import check_probabilities
-from rightly.metrics import METRICS
-from rightly.metrics.checked_measures import check_options
-from rightly.metrics.sums import State
+from rightly.metrics.definitions import METRICS, check_options
+from rightly.metrics.states import Outcomes
 from rightly.optional import require
 
 try:
@@ -41,13 +40,14 @@ class CalibrationMetric(_Metric):  # type: ignore[misc, valid-type]
         self.metric = METRICS.find(name)
         self.num_classes = num_classes
         self.options = check_options(self.metric.measure, options or {})
-        none = np.zeros((0, num_classes)), np.zeros(0, dtype=np.int64)
-        self.parts = [f"part_{i}" for i in range(len(self._collect(*none)))]
-        for part, array in zip(self.parts, self._collect(*none), strict=True):
-            if self.metric.sums is None:
-                self.add_state(part, default=[], dist_reduce_fx="cat")
+        example = self._collect(np.full((1, num_classes), 1 / num_classes), np.array([0]))
+        self.state_type, self.parts = type(example), [f"part_{i}" for i in range(len(example))]
+        for part, array in zip(self.parts, example, strict=True):
+            if self.metric.is_additive:
+                none = torch.zeros(array.shape, dtype=torch.float64)
+                self.add_state(part, default=none, dist_reduce_fx="sum")
             else:
-                self.add_state(part, default=torch.from_numpy(array), dist_reduce_fx="sum")
+                self.add_state(part, default=[], dist_reduce_fx="cat")
 
     @property
     def higher_is_better(self) -> bool | None:
@@ -64,10 +64,10 @@ class CalibrationMetric(_Metric):  # type: ignore[misc, valid-type]
             )
         for part, array in zip(self.parts, self._collect(probabilities, labels), strict=True):
             tensor = torch.from_numpy(np.asarray(array)).to(self.device)
-            if self.metric.sums is None:
-                getattr(self, part).append(tensor)
-            else:
+            if self.metric.is_additive:
                 setattr(self, part, getattr(self, part) + tensor)
+            else:
+                getattr(self, part).append(tensor)
 
     def compute(self) -> torch.Tensor:
         """The metric of all samples so far."""
@@ -75,18 +75,11 @@ class CalibrationMetric(_Metric):  # type: ignore[misc, valid-type]
         # After synchronisation lists are one tensor.
         joined = [torch.cat(state) if isinstance(state, list) else state for state in states]
         arrays = [state.cpu().numpy() for state in joined]
-        if self.metric.sums is None:
-            value = self.metric.measure(*arrays, **self.options)
-        else:
-            value = self.metric.sums.measure(*arrays)
-        return torch.tensor(float(value), dtype=torch.float64, device=self.device)
+        batch = self.state_type(*arrays) if self.metric.is_additive else tuple(arrays)
+        value = self.metric.compute(batch, self.options)
+        return torch.tensor(value, dtype=torch.float64, device=self.device)
 
-    def _collect(self, probabilities: np.ndarray, labels: np.ndarray) -> State:
-        """What a batch adds to the state: sums, or the samples themselves."""
-        first, second = probabilities, labels
-        if self.metric.inputs == "confidence":
-            classes = probabilities.argmax(-1)
-            first, second = probabilities.max(-1), classes == labels
-        if self.metric.sums is None:
-            return first, second
-        return self.metric.sums.collect(first, second, **self.options)
+    def _collect(self, probabilities: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, ...]:
+        """What a batch adds: its state, or the samples themselves."""
+        outcomes = Outcomes.of("probabilities", probabilities, labels)
+        return self.metric.collect(*outcomes.inputs(self.metric.inputs), self.options)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from rightly.metrics import Outcomes
-from rightly.metrics.binning import BINS
+from rightly.metrics.states import BINS
 from rightly.reporting.figures.panels import (
     draw_reliability_panel,
     draw_risk_coverage_panel,
