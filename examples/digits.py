@@ -93,11 +93,11 @@ def main() -> None:
     calibrator.save(out / "calibrator.safetensors")
 
     rightly.report(
+        calibrator,
         {"test": out / "test"},
+        out / "report.html",
         cal=out / "cal",
-        calibrator=calibrator,
         title="a network for digits",
-        out=out / "report.html",
     )
 
     print(f"\npredictions, the calibrator and the report are in {out}; for all methods:")

@@ -25,6 +25,8 @@ LAYERS = [
     {"serving"},
     {"cli"},
 ]
+# A result is laid out and drawn by what it imports when it is asked to.
+RENDERED = {("evaluation", "reporting")}
 FUNCTIONS = ("benchmark", "collect", "compare", "evaluate", "fit", "rank", "report")
 RESERVED = {"benchmark", "evaluate", "report", "compare", "rank", "fit", "adapt"}
 KERNELS = "triton_kernels"  # for GPUs; Triton is where torch is built for them
@@ -117,7 +119,9 @@ def test_imports_point_one_way():
             continue
         for used in imports(name, only_at_import=False):
             if used.startswith("rightly.") and used in MODULES and room(used) != room(name):
-                assert layer(used) < layer(name), f"{name} must not import {used}"
+                is_lazy = used not in imports(name, only_at_import=True)
+                may = is_lazy and (room(name), room(used)) in RENDERED
+                assert may or layer(used) < layer(name), f"{name} must not import {used}"
 
 
 def test_calibrators_never_see_what_judges_them():
@@ -151,7 +155,9 @@ def test_light_modules_load_nothing_heavy():
 
 
 def test_names_of_functions_are_not_taken_by_modules():
-    assert not {name.rpartition(".")[2] for name in MODULES} & RESERVED
+    # In `evaluation`, which gives no names of its own, a module may be called like its function.
+    taken = {name.rpartition(".")[2] for name in MODULES if "rightly.evaluation." not in name}
+    assert not taken & RESERVED
     for found in pkgutil.walk_packages(rightly.__path__, "rightly."):
         if not found.name.endswith("__main__") and KERNELS not in found.name:
             importlib.import_module(found.name)

@@ -145,7 +145,7 @@ def test_the_library_does_not_replace_its_input_either(files):
     with pytest.raises(ValueError, match="is read as input"):
         apply("c.safetensors", "cal.npz", "cal.csv")
     with pytest.raises(ValueError, match="is read as input"):
-        rightly.report({"test": "cal.npz"}, calibrator="c.safetensors", out="cal.npz")
+        rightly.report("c.safetensors", {"test": "cal.npz"}, "cal.npz")
     (files / "cal.csv").rename("model.onnx")
     with pytest.raises(ValueError, match="is read as input"):
         export_model("onnx:model.onnx", "c.safetensors", "model.onnx")

@@ -50,7 +50,7 @@ EXTRAS = [
     ("collect", "classifiers.Preprocessing((2, 2)).pixels(np.zeros((4, 4, 3), 'u1'))"),
     ("collect", "load('.')"),
     ("plots", "optional.importlib.import_module('rightly.reporting.figures.style')"),
-    ("report", "report({}, cal='x')"),
+    ("report", "report('ts', {}, cal='x')"),
 ]
 
 

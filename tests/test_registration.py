@@ -113,13 +113,13 @@ def test_a_view_and_a_shift_are_collected(data):
 
 
 def test_a_metric_and_calibrators_are_compared_with_intervals_and_tests(data):
-    bootstrap = rightly.Bootstrap(resamples=200)
     comparison = rightly.compare(
         data["cal"],
         {"test": data["test"]},
         methods=METHODS,
         metrics=["brier", "large_gap"],
-        bootstrap=bootstrap,
+        intervals=True,
+        resamples=200,
     )
     rows = {(row.calibrator, row.dataset, row.metric): row for row in comparison}
     row = rows["half_way", "darkened:2", "large_gap"]
@@ -137,11 +137,11 @@ def test_without_names_the_own_group_is_compared(data):
 
 def test_a_report_shows_them(data):
     page = rightly.report(
+        "half_way",
         {"test": data["test"]},
         cal=data["cal"],
-        method="half_way",
         metrics=["ece", "large_gap"],
-        bootstrap=rightly.Bootstrap(resamples=200),
+        resamples=200,
     ).html
     assert "half_way" in page and "Large gap" in page and "ten, and the mean gap" in page
 

@@ -33,8 +33,8 @@ import rightly
 from benchmarks.own.accuracy_peers import measure_peers
 from benchmarks.own.evaluate_own import OWN
 from benchmarks.own.targets import BASE, list_classifiers
-from rightly.evaluation.adapted_sets import BatchAdapted
 from rightly.evaluation.data_sets import load_data_set
+from rightly.evaluation.measurement import compute_outcomes
 from rightly.metrics import auroc, brier, ece
 from rightly.predictions import Predictions
 from rightly.transforms.shifts import STANDARD_SHIFTS, kind
@@ -256,9 +256,9 @@ def note_extras(
             mean_ece(best_line(*pair, best) for pair in pairs),
         )
     for size in (32, 64):
-        adapted = [BatchAdapted(one, size).confidence(p).cpu().numpy() for p, _ in unseen]
-        joined = zip(adapted, (correct for _, correct in pairs), strict=True)
-        note(f"ECE under shift, batches of {size}", mean_ece(joined))
+        adapted = [compute_outcomes(one, p, labels, ["ece"], size) for p, labels in unseen]
+        pairs_adapted = [(each.confidence, each.correct) for each in adapted]
+        note(f"ECE under shift, batches of {size}", mean_ece(pairs_adapted))
     inside = tests[IN_DISTRIBUTION]
     note("ECE less unadapted, skewed classes in distribution", measure_skew(one, inside))
 

@@ -36,9 +36,9 @@ from benchmarks.own.targets import (
     format_targets,
     list_classifiers,
 )
+from rightly.evaluation.compare import resolve_methods
 from rightly.evaluation.data_sets import load_data_set
 from rightly.evaluation.measurement import TABLE_METRICS, measure
-from rightly.evaluation.method_selection import resolve_methods
 from rightly.metrics import METRICS
 from rightly.predictions import Predictions
 from rightly.transforms.shifts import SHIFTS, kind

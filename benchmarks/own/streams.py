@@ -21,7 +21,7 @@ import rightly
 from benchmarks.own.adapting import Labelled, load_classifier
 from benchmarks.own.evaluate_own import OWN
 from benchmarks.own.targets import BASE, IN_DISTRIBUTION, list_classifiers
-from rightly.evaluation.adapted_sets import BatchAdapted
+from rightly.evaluation.measurement import adapt_in_batches
 from rightly.metrics import ece
 from rightly.predictions import Predictions
 
@@ -64,7 +64,8 @@ def adapt_whole(one: rightly.Calibrator, p: Predictions) -> np.ndarray:
 
 
 def adapt_batches(one: rightly.Calibrator, p: Predictions) -> np.ndarray:
-    return BatchAdapted(one, BATCH).confidence(p).cpu().numpy()
+    batches = adapt_in_batches(one, p, BATCH)
+    return np.concatenate([adapted.confidence(batch).cpu().numpy() for adapted, batch in batches])
 
 
 def observe_blocks(one: rightly.Calibrator, p: Predictions) -> np.ndarray:

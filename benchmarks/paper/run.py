@@ -23,7 +23,7 @@ from benchmarks.paper.gathering import METHODS, MissingError, Places, Trial, gat
 from benchmarks.paper.setups import SETUPS, Setup
 from rightly.calibrators import CALIBRATORS
 from rightly.evaluation.measurement import fit_method, measure
-from rightly.evaluation.method_selection import find_missing_inputs
+from rightly.evaluation.selection import find_missing_inputs
 from rightly.metrics import METRICS
 
 ADDITIONAL = ("accuracy", "mean_confidence")  # measured beside METRICS: they explain the others

@@ -95,7 +95,7 @@ def list_steps(folder: Path) -> dict[str, Callable[[], object]]:
 
     def report() -> None:
         tests = {"test": results["test"]}
-        results["page"] = rightly.report(tests, calibrator=results["calibrator"]).html
+        results["page"] = rightly.report(results["calibrator"], tests).html
 
     return {"collect": collect, "fit": fit, "report": report}
 

@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from rightly.collection import collect as collect
     from rightly.decisions import Decision as Decision
     from rightly.deployment import CalibratedClassifier as CalibratedClassifier
+    from rightly.evaluation.compare import Comparison as Comparison
+    from rightly.evaluation.compare import compare as compare
+    from rightly.evaluation.evaluate import Evaluation as Evaluation
+    from rightly.evaluation.evaluate import evaluate as evaluate
     from rightly.evaluation.examination.examining import examine as examine
     from rightly.evaluation.examination.findings import Finding as Finding
-    from rightly.evaluation.results import Bootstrap as Bootstrap
     from rightly.fitting import fit as fit
     from rightly.metrics import METRICS as METRICS
     from rightly.metrics import Metric as Metric
@@ -38,13 +41,9 @@ if TYPE_CHECKING:
     from rightly.predictions import save as save
     from rightly.registry import register as register
     from rightly.reporting import Benchmark as Benchmark
-    from rightly.reporting import Comparison as Comparison
-    from rightly.reporting import Evaluation as Evaluation
     from rightly.reporting import Ranking as Ranking
     from rightly.reporting import Report as Report
     from rightly.reporting import benchmark as benchmark
-    from rightly.reporting import compare as compare
-    from rightly.reporting import evaluate as evaluate
     from rightly.reporting import rank as rank
     from rightly.reporting import report as report
     from rightly.transforms.shifts import Shift as Shift
@@ -68,9 +67,10 @@ __all__, __getattr__, __dir__ = lazy_names(
         "collection": ("collect",),
         "decisions": ("Decision",),
         "deployment": ("CalibratedClassifier",),
+        "evaluation.compare": ("Comparison", "compare"),
+        "evaluation.evaluate": ("Evaluation", "evaluate"),
         "evaluation.examination.examining": ("examine",),
         "evaluation.examination.findings": ("Finding",),
-        "evaluation.results": ("Bootstrap",),
         "fitting": ("fit",),
         "metrics": ("METRICS", "Metric"),
         "monitoring": ("Stream",),
@@ -78,13 +78,9 @@ __all__, __getattr__, __dir__ = lazy_names(
         "registry": ("register",),
         "reporting": (
             "Benchmark",
-            "Comparison",
-            "Evaluation",
             "Ranking",
             "Report",
             "benchmark",
-            "compare",
-            "evaluate",
             "rank",
             "report",
         ),

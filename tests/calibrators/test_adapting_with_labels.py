@@ -92,7 +92,7 @@ def test_it_is_saved_and_says_on_how_many_labels(fitted, shifted, tmp_path):
     with pytest.raises(ValueError, match="cannot be adapted: it was adapted with labels"):
         loaded.adapt(predictions)
     with pytest.raises(ValueError, match="same logits as calibration rows"):
-        rightly.evaluate(loaded, {"new": (predictions[:200], labels[:200])}, bootstrap=None)
+        rightly.evaluate(loaded, {"new": (predictions[:200], labels[:200])})
     # Once more replaces the first correction.
     again = loaded.adapt(predictions, labels)
     directly = fitted.adapt(predictions, labels)

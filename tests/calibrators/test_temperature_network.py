@@ -78,7 +78,7 @@ def test_a_fit_that_ends_in_one_temperature_says_so(name, tmp_path):
         (predictions, labels),
         {"a": (predictions, labels)},
         methods=["ts", name],
-        seeds=6,
+        repeats=6,
         allow_overlap=True,
     )
     assert list(compared.notes) == [f"One temperature for all samples: {name} ({count} of 6 fits)."]

@@ -36,7 +36,7 @@ def test_a_folder_becomes_tables_tests_and_figures(folder, tmp_path, capsys):
 
 def test_what_is_not_a_folder_of_classifiers_is_refused(files, tmp_path, capsys):
     assert main(["benchmark", str(files), "--out", str(tmp_path / "out")]) == 2
-    assert "DIR must hold predictions as" in capsys.readouterr().err
+    assert "directory must hold predictions as" in capsys.readouterr().err
     assert main(["benchmark", str(files / "no"), "--out", str(tmp_path / "out")]) == 2
-    assert "DIR must hold a folder for each classifier" in capsys.readouterr().err
+    assert "directory must hold a folder for each classifier" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

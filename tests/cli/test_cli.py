@@ -133,7 +133,7 @@ def test_arguments_at_the_start_of_a_message_become_options(message, expected):
         (["report", "{cal}", "--on", "{ind}", "--images", "no", "--out", "a"], "no folder no"),
         (["compare", "{cal}", "--on", "{ind}", "--resamples", "20"], "--resamples must be at"),
         (["compare", "{cal}", "--on", "{ind}", "--resamples", "0"], "--resamples must be at"),
-        (["compare", "{cal}", "--on", "{ind}", "--seeds", "0"], "--seeds must be at least 1"),
+        (["compare", "{cal}", "--on", "{ind}", "--repeats", "0"], "--repeats must be at least 1"),
         (["rank", "{cal}"], "must be JSON of results"),
         (["compare", "{bare}", "--on", "{ind}", "--methods", "ca_views"], "needs predictions"),
         (["compare", "{unlabelled}", "--on", "{cal}"], "must hold labels"),

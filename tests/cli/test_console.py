@@ -14,9 +14,9 @@ from rich.console import Console
 
 import rightly
 from rightly.cli import console
+from rightly.evaluation.compare import Comparison
 from rightly.evaluation.results import Result
 from rightly.metrics import METRICS
-from rightly.reporting import Comparison
 from tests.conftest import make
 from tests.processes import DEVNULL, run, spawn
 

@@ -17,14 +17,14 @@ def saved(files):
 
 def test_every_metric_is_printed_before_and_after(files, saved, tmp_path, capsys):
     table = tmp_path / "t.json"
-    arguments = ["--resamples", "200", "--bootstrap-seed", "4", "--json", str(table)]
+    arguments = ["--resamples", "200", "--seed", "4", "--json", str(table)]
     assert main(["evaluate", saved, str(files / "ind.npz"), *arguments]) == 0
     printed = capsys.readouterr().out
     assert "change" in printed and "no detectable difference" in printed
     assert "before" in printed and all(name in printed for name in rightly.metrics.METRICS)
     document = json.loads(table.read_text())
-    assert (document["format"], document["version"]) == ("rightly-results", 1)
-    assert document["bootstrap"]["seed"] == 4 and document["bootstrap"]["resamples"] == 200
+    assert (document["format"], document["version"]) == ("rightly-results", 2)
+    assert document["seed"] == 4 and document["resamples"] == 200
     values = {(row["calibrator"], row["metric"]): row["value"] for row in document["rows"]}
     predictions, labels = rightly.load(files / "ind.npz")
     correct = predictions.correct(labels)
@@ -100,7 +100,7 @@ def test_adapting_voids_the_guarantee():
         (["ece=0.1"], 2, "--require must be like 'ece<=0.03'"),
         (["ece.middle<=0.1"], 2, "--require must be like 'ece<=0.03'"),
         (["ece<=nan"], 2, "--require must be like"),
-        (["cost<=10"], 2, "--require needs --cost-error and --cost-review to measure cost"),
+        (["cost<=10"], 2, "needs a threshold and costs to measure cost"),
     ],
 )
 def test_requirements_are_gates(guaranteed, capsys, requirements, code, words):

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from rightly.cli import inputs
-from rightly.evaluation.results import Bootstrap
 
 
 def test_names_and_numbers_are_joined_by_commas():
@@ -36,10 +35,10 @@ def test_test_sets_need_different_names(files):
         inputs.read_paths([*items, f"blur={files / 'ind.npz'}"])
 
 
-def test_a_reference_may_be_an_alias():
-    assert inputs.make_bootstrap(True, 300, 4, "ts") == Bootstrap(300, 4, "temperature_scaling")
-    assert inputs.make_bootstrap(True, None, 0, "luck").reference == "luck"
-    assert inputs.make_bootstrap(False, None, 0) is None
+def test_adapt_is_all_or_a_number_of_rows():
+    assert [inputs.parse_adapt(text) for text in (None, "all", "64")] == [False, True, 64]
+    with pytest.raises(ValueError, match="adapt must be all or a number of rows, got 'many'"):
+        inputs.parse_adapt("many")
 
 
 def test_preprocessing_is_the_models_own_where_nothing_is_said():

@@ -23,7 +23,7 @@ def test_it_reads_what_compare_wrote(files, tmp_path, capsys):
     out = tmp_path / "ranking.json"
     assert main(["rank", *tables, "--json", str(out)]) == 0
     document = json.loads(out.read_text())
-    assert (document["format"], document["version"]) == ("rightly-results", 1)
+    assert (document["format"], document["version"]) == ("rightly-results", 2)
     assert document["kind"] == "ranking" and document["classifiers"] == tables
     ranks = {row["calibrator"]: row["mean_rank"] for row in document["rows"]}
     assert sum(ranks.values()) == pytest.approx(3) and document["skipped"] == ["multi_isotonic"]
@@ -32,8 +32,8 @@ def test_it_reads_what_compare_wrote(files, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ({"format": "rightly-results", "version": 2, "rows": []}, "write it again"),
-        ({"format": "rightly-results", "version": 1, "kind": "ranking"}, "must hold a comparison"),
+        ({"format": "rightly-results", "version": 3, "rows": []}, "write it again"),
+        ({"format": "rightly-results", "version": 2, "kind": "ranking"}, "must hold a comparison"),
         ({"format": "rightly-view-cost", "version": 1}, "must be JSON of results"),
         ({"rows": []}, "must be JSON of results"),
     ],

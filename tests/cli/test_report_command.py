@@ -11,13 +11,13 @@ def test_the_page_holds_the_command_that_makes_it(files, tmp_path, capsys):
     out = tmp_path / "r.html"
     arguments = ["report", str(files / "cal.npz"), "--on", f"[b]a c[/b]={files / 'ind.npz'}"]
     arguments += ["--method", "ca_only", "--methods", "uncalibrated", "--title", "it"]
-    arguments += ["--resamples", "200", "--bootstrap-seed", "3"]
+    arguments += ["--resamples", "200", "--seed", "3"]
     assert main([*arguments, "--out", str(out)]) == 0
     captured = capsys.readouterr()
     assert captured.out.startswith("Accuracy: [b]a c[/b] ") and captured.err == ""
     assert captured.out.endswith(f"the report is in {out}\n")
     page = html.unescape(out.read_text())
-    assert "--resamples 200 --bootstrap-seed 3" in page
+    assert "--resamples 200 --seed 3" in page
     assert f"--on '[b]a c[/b]={files / 'ind.npz'}'" in page
     assert "--method ca_only --methods uncalibrated" in page and "--images" not in page
 

@@ -41,13 +41,12 @@ def files(tmp_path_factory):
 def calls(folder, test):
     """Everything that meets a calibrator, or calibration data, with a test set."""
     cal, saved, tests = folder / "cal.npz", folder / "c.safetensors", {"t": folder / f"{test}.npz"}
-    few = rightly.Bootstrap(100)
     return {
         "compare": lambda **more: rightly.compare(cal, tests, methods=["ts"], **more),
         "evaluate": lambda **more: rightly.evaluate(saved, tests, metrics=["ece"], **more),
-        "report": lambda **more: rightly.report(tests, calibrator=saved, bootstrap=few, **more),
+        "report": lambda **more: rightly.report(saved, tests, resamples=100, **more),
         "report beside": lambda **more: rightly.report(
-            tests, cal=cal, methods=["uncalibrated"], method="ts", bootstrap=few, **more
+            "ts", tests, cal=cal, methods=["uncalibrated"], resamples=100, **more
         ),
         "card": lambda **more: make_card(saved, tests, **more),
     }

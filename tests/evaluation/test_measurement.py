@@ -8,14 +8,13 @@ import pytest
 import rightly
 from rightly.calibrators import CALIBRATORS
 from rightly.calibrators.base import Calibrator
+from rightly.evaluation.compare import compare
 from rightly.evaluation.measurement import (
-    compare_methods,
+    compare_outcomes,
     compute_outcomes,
     fit_method,
     measure,
-    measure_before_and_after,
 )
-from rightly.evaluation.results import Bootstrap
 from rightly.metrics import METRICS
 from tests.conftest import make
 
@@ -60,9 +59,9 @@ def test_correctness_is_that_of_the_calibrators_own_classes(sample):
 
 def test_a_comparison_has_a_row_for_everything(sample, other):
     tests = {"a": other, "b": make(seed=2)}
-    results, calibrators, _ = compare_methods(
-        sample, tests, ["uncalibrated", "ca_only"], ["ece", "auroc"], seeds=2
-    )
+    methods = ["uncalibrated", "ca_only"]
+    shown = compare(sample, tests, methods=methods, metrics=["ece", "auroc"], repeats=2)
+    results, calibrators = shown.results, shown.calibrators
     keys = {(row.calibrator, row.dataset, row.metric, row.seed) for row in results}
     assert len(results) == len(keys) == 2 * 2 * 2 * 2
     assert all(math.isfinite(row.value) for row in results)
@@ -72,12 +71,12 @@ def test_a_comparison_has_a_row_for_everything(sample, other):
 
 def test_seeds_differ_only_where_something_is_drawn(sample, other):
     steps = []
-    results, *_ = compare_methods(
+    results = compare(
         sample,
         {"a": other},
-        ["spline", "ca_views_released"],
-        ["brier"],
-        seeds=2,
+        methods=["spline", "ca_views_released"],
+        metrics=["brier"],
+        repeats=2,
         progress=lambda *step: steps.append(step),
     )
     spline, released = (
@@ -93,40 +92,45 @@ def test_seeds_differ_only_where_something_is_drawn(sample, other):
 
 
 def test_aliases_are_compared_by_their_canonical_name(sample, other):
-    results, calibrators, _ = compare_methods(sample, {"a": other}, ["ts", "temperature_scaling"])
-    assert {row.calibrator for row in results} == {"temperature_scaling"} == set(calibrators)
-    assert len(results) == 4
+    shown = compare(sample, {"a": other}, methods=["ts", "temperature_scaling"])
+    assert shown.methods == ["temperature_scaling"] == list(shown.calibrators)
+    assert len(shown) == 4
 
 
 def test_calibrators_that_are_fitted_already_are_measured_beside(sample, other):
     fitted = rightly.calibrator("spline").fit(*other)
-    results, calibrators, _ = compare_methods(
-        sample, {"a": other}, ["spline"], ["brier"], bootstrap=Bootstrap(50), others={"x": fitted}
-    )
-    values = {row.calibrator: row.value for row in results}
+    methods = {"spline": "spline", "x": fitted}
+    options = {"metrics": ["brier"], "intervals": True, "resamples": 50}
+    shown = compare(sample, {"a": other}, methods=methods, **options)
+    values = {row.calibrator: row.value for row in shown}
     assert values["x"] == measure(fitted, *other, ["brier"])["brier"] != values["spline"]
-    assert calibrators["x"] is fitted and all(row.low < row.high for row in results)
+    assert shown.calibrators["x"] is fitted and all(row.low < row.high for row in shown)
 
 
 def test_views_are_chosen_as_the_calibrator_was_fitted(sample, other):
     cal = (sample[0].with_views(["view2"]), sample[1])
-    results, calibrators, _ = compare_methods(cal, {"a": other}, ["ca_views"], ["brier"])
-    assert calibrators["ca_views"].view_names == ("view2",)
-    assert math.isfinite(results[0].value)
+    shown = compare(cal, {"a": other}, methods=["ca_views"], metrics=["brier"])
+    assert shown.calibrators["ca_views"].view_names == ("view2",)
+    assert math.isfinite(shown[0].value)
 
 
 def test_bad_requests_are_refused(sample, other):
-    with pytest.raises(ValueError, match="seeds must be at least 1"):
-        compare_methods(sample, {"a": other}, ["spline"], seeds=0)
+    with pytest.raises(ValueError, match="repeats must be at least 1"):
+        compare(sample, {"a": other}, methods=["spline"], repeats=0)
     with pytest.raises(ValueError, match="metric must be one of ece"):
-        compare_methods(sample, {"a": other}, ["spline"], ["ecee"])
-    with pytest.raises(ValueError, match="method must be one of"):
-        compare_methods(sample, {"a": other}, ["nothing"])
+        compare(sample, {"a": other}, methods=["spline"], metrics=["ecee"])
+    with pytest.raises(ValueError, match="methods must be names"):
+        compare(sample, {"a": other}, methods=["nothing"])
+    with pytest.raises(ValueError, match="reference must come with intervals=True"):
+        compare(sample, {"a": other}, methods=["spline", "ts"], reference="ts")
+    with pytest.raises(ValueError, match="reference must be one of the methods compared, spline"):
+        compare(sample, {"a": other}, methods=["spline"], reference="ts", intervals=True)
 
 
 def test_before_and_after_differ_by_the_change(sample, other):
     fitted = CALIBRATORS["temperature_scaling"].build().fit(*sample)
-    plain = measure_before_and_after(fitted, "a", *other)
+    pair = [compute_outcomes(one, *other, list(METRICS)) for one in (None, fitted)]
+    plain = compare_outcomes("x", "a", *pair, list(METRICS))
     assert list(plain.before) == list(plain.after) == list(METRICS)
     assert plain.before["brier"].calibrator == "uncalibrated"
     own = METRICS["brier"].measure(other[0].confidence, other[0].correct(other[1]))
@@ -135,7 +139,7 @@ def test_before_and_after_differ_by_the_change(sample, other):
         expected = plain.after[name].value - plain.before[name].value
         assert change.value == pytest.approx(expected, nan_ok=True)
         assert math.isnan(change.low) and math.isnan(change.p)
-    tested = measure_before_and_after(fitted, "a", *other, ["brier"], Bootstrap(200))
+    tested = compare_outcomes("x", "a", *pair, ["brier"], 200)
     change = tested.change["brier"]
     assert change.low < change.value < change.high
     assert change.p == change.p_holm == tested.after["brier"].p
@@ -150,7 +154,7 @@ def test_a_note_says_where_accuracy_changed_and_by_how_much(sample, other):
     before = float(predictions.correct(labels).double().mean())
     assert right != before
     tests = {"mine": other}
-    notes = compare_methods(sample, tests, ["ts", "vector_scaling"], ["brier"]).notes
+    notes = compare(sample, tests, methods=["ts", "vector_scaling"], metrics=["brier"]).notes
     assert notes == [
         f"vector_scaling predicts other classes: accuracy {100 * before:.2f} to "
         f"{100 * right:.2f} % on mine."

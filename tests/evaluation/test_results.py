@@ -5,20 +5,26 @@ import math
 import numpy as np
 import pytest
 
-from rightly.evaluation.measurement import compare_methods
-from rightly.evaluation.results import Bootstrap, Result, mean_ranks
+import rightly
+from rightly.evaluation.results import (
+    Result,
+    mean_ranks,
+    resolve_reference,
+    resolve_resamples,
+)
 from tests.conftest import make
 
 METHODS = ["uncalibrated", "temperature_scaling", "ca_views_released", "balanced_temperature"]
 
 
 def compare(methods, metrics=("ece", "brier", "ks", "auroc"), **options):
-    return compare_methods(make(), {"a": make(seed=1)}, methods, metrics, **options).results
+    tests = {"a": make(seed=1)}
+    return rightly.compare(make(), tests, methods=methods, metrics=metrics, **options).results
 
 
 @pytest.fixture(scope="module")
 def results():
-    return compare(METHODS, bootstrap=Bootstrap(200))
+    return compare(METHODS, intervals=True, resamples=200)
 
 
 def test_intervals_do_not_change_values(results):
@@ -35,7 +41,7 @@ def test_the_reference_is_not_tested_against_itself(results):
 
 
 def test_seeds_share_the_interval_of_their_mean():
-    rows = compare(METHODS, ["brier"], seeds=2, bootstrap=Bootstrap(200))
+    rows = compare(METHODS, ["brier"], repeats=2, intervals=True, resamples=200)
     released = [row for row in rows if row.calibrator == "ca_views_released"]
     assert released[0].value != released[1].value
     assert released[0][5:9] == released[1][5:9]
@@ -44,23 +50,23 @@ def test_seeds_share_the_interval_of_their_mean():
 
 
 def test_a_diagnostic_is_never_tested():
-    rows = compare(METHODS[:2], ["narrowly_wrong"], bootstrap=Bootstrap(100))
+    rows = compare(METHODS[:2], ["narrowly_wrong"], intervals=True, resamples=100)
     assert all(math.isnan(row.p) and row.low <= row.high for row in rows)
 
 
-def test_a_bootstrap_chooses_its_reference_and_enough_resamples():
-    assert Bootstrap().resolve(METHODS) == Bootstrap(1000, 0, "temperature_scaling")
-    assert Bootstrap(seed=3).resolve(["spline", "x"]) == Bootstrap(1000, 3, "spline")
-    many = [str(i) for i in range(40)]
-    assert Bootstrap().resolve(many).resamples == 40 * 39
-    assert Bootstrap(50, 0, "x").resolve(["spline", "x"]) == Bootstrap(50, 0, "x")
+def test_the_default_reference_and_resamples_fit_the_methods():
+    assert resolve_reference(None, METHODS) == "temperature_scaling"
+    assert resolve_reference(None, ["spline", "x"]) == "spline"
+    assert resolve_reference("x", ["spline", "x"]) == "x"
+    assert resolve_resamples(None, 4) == 1000 and resolve_resamples(None, 40) == 40 * 39
+    assert resolve_resamples(50, 2) == 50
 
 
 def test_a_bootstrap_that_cannot_tell_methods_apart_is_refused():
     with pytest.raises(ValueError, match="resamples must be at least 120"):
-        Bootstrap(100).resolve(METHODS)
+        resolve_resamples(100, 4)
     with pytest.raises(ValueError, match="reference must be one of the methods compared"):
-        Bootstrap(reference="spline").resolve(METHODS)
+        resolve_reference("spline", METHODS)
 
 
 def row_of(name, value, dataset="a", metric="ece", seed=0):

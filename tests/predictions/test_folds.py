@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import rightly
 from rightly import Predictions
 from rightly.evaluation import method_selection
-from rightly.evaluation.method_selection import select_method
+from rightly.evaluation.selection import select_method
 from rightly.evaluation.views import rank_views
 from rightly.predictions.rows import stratified_split
 from tests.conftest import make

@@ -5,7 +5,7 @@ import torch
 
 import rightly
 from rightly import Predictions
-from rightly.evaluation.method_selection import select_method
+from rightly.evaluation.selection import select_method
 from rightly.evaluation.views import compute_view_costs, rank_views
 from rightly.predictions.rows import sort_rows
 from tests.conftest import make

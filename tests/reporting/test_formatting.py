@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rightly.evaluation.results import Bootstrap, Result
+from rightly.evaluation.results import Result
 from rightly.metrics import METRICS
 from rightly.reporting import formatting
 from rightly.reporting.formatting import BETTER, SAME, WORSE
@@ -107,7 +107,7 @@ def test_the_noise_floor_is_that_of_the_reference():
 
 
 def test_the_legend_says_how_tests_were_made():
-    lines = formatting.describe_bootstrap("ts", Bootstrap(200, 7, "ts"), ["ece", "nll"])
+    lines = formatting.describe_bootstrap("ts", 200, 7, ["ece", "nll"])
     text = " ".join(lines)
     assert (
         "200 resamples, seed 7" in text and "in %, except NLL" in text and "worse than ts" in text
@@ -117,7 +117,7 @@ def test_the_legend_says_how_tests_were_made():
 def test_an_interval_is_said_to_be_for_the_population_and_not_for_another_test_set():
     # How often it holds another test set's value: tests/metrics/test_bootstrap.py.
     texts = [formatting.describe_interval()]
-    texts += formatting.describe_bootstrap("ts", Bootstrap(200, 7, "ts"), ["ece"])
+    texts += formatting.describe_bootstrap("ts", 200, 7, ["ece"])
     assert "confidence interval" in texts[0] and texts[0] in texts[-1]
     assert not any("another test set" in text for text in texts)
 

@@ -4,10 +4,13 @@ import math
 
 import pytest
 
+from rightly.calibrators import calibrator
 from rightly.calibrators.cascade import EMPTY_BAND, FULL_BAND, Band
+from rightly.evaluation.compare import Comparison
+from rightly.evaluation.evaluate import Evaluation, open_calibrator
 from rightly.evaluation.measurement import BeforeAfter
-from rightly.evaluation.method_selection import Candidate, MethodChoice
-from rightly.evaluation.results import Bootstrap, MethodRank, Result
+from rightly.evaluation.results import MethodRank, Result
+from rightly.evaluation.selection import Candidate, MethodChoice
 from rightly.evaluation.views import ViewCost, ViewGain
 from rightly.reporting import layout as layouts
 
@@ -30,7 +33,7 @@ def column(layout, heading, group=""):
 
 
 def test_a_comparison_has_a_group_of_columns_for_each_test_set():
-    layout = layouts.lay_out_comparison(make_results())
+    layout = layouts.lay_out_comparison(Comparison(make_results()))
     assert layout.names == ["ts", "x"] and layout.groups == ["a", "b"]
     first, second = column(layout, "ece ↓", "a")
     assert (first.text, second.text) == ("20.00", "10.00")
@@ -41,8 +44,7 @@ def test_a_comparison_has_a_group_of_columns_for_each_test_set():
 
 
 def test_tests_are_laid_out_against_the_reference():
-    bootstrap = Bootstrap(200, 0, "ts")
-    layout = layouts.lay_out_comparison(make_results(), bootstrap)
+    layout = layouts.lay_out_comparison(Comparison(make_results(), 200, "ts"))
     first, second = column(layout, "ece ↓", "a")
     assert (first.mark, first.flag, first.interval) == ("◆", "", "10.0–30.0")
     assert (second.mark, second.flag, second.interval) == ("▲", "°", "5.0–15.0")
@@ -53,18 +55,18 @@ def test_tests_are_laid_out_against_the_reference():
 
 
 def test_a_value_that_was_not_measured_is_missing():
-    layout = layouts.lay_out_comparison(make_results()[:3])
+    layout = layouts.lay_out_comparison(Comparison(make_results()[:3]))
     assert column(layout, "ece ↓", "b")[1].is_missing
 
 
 def test_seeds_are_averaged():
     rows = [Result("x", "a", "ece", v, i) for i, v in enumerate((0.1, 0.3))]
-    layout = layouts.lay_out_comparison([*rows, Result("y", "a", "ece", 0.25, 0)])
+    layout = layouts.lay_out_comparison(Comparison([*rows, Result("y", "a", "ece", 0.25, 0)]))
     first, second = column(layout, "ece ↓", "a")
     assert first.text == "20.00 ±10.00" and first.is_best and not second.is_best
 
 
-def test_an_evaluation_has_before_after_and_change():
+def test_an_evaluation_has_before_after_and_change(sample):
     def rows(name, value, **fields):
         return {"ece": Result(name, "a", "ece", value, 0, **fields)}
 
@@ -73,11 +75,14 @@ def test_an_evaluation_has_before_after_and_change():
         rows("x", 0.1, low=0.05, high=0.2),
         rows("change", -0.1, low=-0.2, high=-0.05, p=0.01, p_holm=0.01),
     )
-    layout = layouts.lay_out_evaluation({"x on a": one}, ["note"])
-    assert layout.names == ["ece ↓"] and layout.notes == ["note"]
-    assert not column(layout, "before", "x on a")[0].is_best
-    assert column(layout, "after", "x on a")[0].is_best
-    (change,) = column(layout, "change", "x on a")
+    fitted = open_calibrator(calibrator("ts").fit(*sample))
+    layout = layouts.lay_out_evaluation(Evaluation({"a": one}, fitted, {"a": sample}, {"a": 0.5}))
+    (group,) = layout.groups
+    assert group == "temperature_scaling on a: 300 samples, accuracy 50.0 %"
+    assert layout.names == ["ece ↓"] and "binned errors have 25 bins" in layout.notes[0]
+    assert not column(layout, "before", group)[0].is_best
+    assert column(layout, "after", group)[0].is_best
+    (change,) = column(layout, "change", group)
     assert (change.text, change.interval) == ("-10.00", "-20.00 to -5.00")
     assert change.mark == "▲ better"
 

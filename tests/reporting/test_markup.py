@@ -1,6 +1,6 @@
 """Tables as LaTeX, Markdown and HTML hold every value, and user text cannot break them."""
 
-from rightly.evaluation.results import Bootstrap
+from rightly.evaluation.compare import Comparison
 from rightly.reporting import markup
 from rightly.reporting.layout import Cell, Column, Layout, lay_out_comparison
 from tests.reporting.test_layout import make_results
@@ -14,7 +14,7 @@ def make_layout(group=""):
 
 
 def test_markdown_has_a_table_for_each_group():
-    text = markup.to_markdown(lay_out_comparison(make_results(), Bootstrap(200, 0, "ts")))
+    text = markup.to_markdown(lay_out_comparison(Comparison(make_results(), 200, "ts")))
     assert text.count("| calibrator | ece ↓ |") == 2 and "**a**" in text
     assert "| x | **10.00°** (5.0–15.0) ▲ |" in text
 

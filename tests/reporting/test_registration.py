@@ -8,10 +8,11 @@ from rich.console import Console
 
 from rightly.calibrators import CALIBRATORS, Method
 from rightly.calibrators.base import Calibrator
-from rightly.evaluation.results import Bootstrap
+from rightly.evaluation.compare import Comparison, compare
+from rightly.evaluation.evaluate import evaluate
 from rightly.metrics import METRICS, Metric
 from rightly.registry import register
-from rightly.reporting import Comparison, compare, evaluate, rank, report, terminal
+from rightly.reporting import rank, report, terminal
 from rightly.reporting.method_list import render_methods
 from tests.conftest import make
 
@@ -59,7 +60,9 @@ def print_wide(render, *arguments):
 class TestRegistered:
     def test_both_are_compared_with_intervals_and_tests(self, tmp_path):
         tests = {"a": make(seed=1)}
-        comparison = compare(make(), tests, metrics=["ece", "log_odds"], bootstrap=Bootstrap(1000))
+        comparison = compare(
+            make(), tests, metrics=["ece", "log_odds"], intervals=True, resamples=1000
+        )
         assert "halved" in comparison.methods  # it is in the group own
         rows = {row.calibrator: row for row in comparison if row.metric == "log_odds"}
         predictions, labels = tests["a"]
@@ -87,11 +90,11 @@ class TestRegistered:
 
     def test_both_are_in_the_report(self):
         page = report(
+            "half",
             {"a": make(seed=1)},
             cal=make(),
-            method="half",
             metrics=["brier", "log_odds"],
-            bootstrap=Bootstrap(200),
+            resamples=200,
         ).html
         assert "halved, fitted on 300 samples" in page
         assert "Log-odds when wrong ↓" in page and "how sure it is of its mistakes" in page

@@ -8,7 +8,6 @@ import torch
 import rightly
 from rightly.decisions import exact_interval
 from rightly.decisions.decision import describe_set_guarantee
-from rightly.evaluation.requirements import Requirement, find_missed
 from tests.conftest import make
 
 
@@ -65,17 +64,16 @@ def test_coverage_is_measured_by_class_the_least_covered_first(fitted, tmp_path)
 
 
 def test_coverage_and_size_can_be_required(fitted, other):
-    evaluation = rightly.evaluate(fitted, {"mine": other}, metrics=["ece"])
-    quality = evaluation.set_quality["mine"]
     gates = ["set_coverage.low>=0.5", "set_coverage<=0.6", "set_size<1"]
-    missed = find_missed([Requirement.parse(gate) for gate in gates], evaluation.measured())
-    assert missed == [
+    tests, ece = {"mine": other}, {"metrics": ["ece"], "intervals": False}
+    evaluation = rightly.evaluate(fitted, tests, require=gates, **ece)
+    quality = evaluation.set_quality["mine"]
+    assert evaluation.missed == [
         f"set_coverage on mine is {quality.coverage:.6g}, required <= 0.6",
         f"set_size on mine is {quality.mean_size:.6g}, required < 1",
     ]
-    adapted = rightly.evaluate(fitted, {"mine": other}, metrics=["ece"], adapt=True)
-    with pytest.raises(ValueError, match="prediction sets .* not adapted, to measure set_coverage"):
-        find_missed([Requirement.parse("set_coverage>=0.5")], adapted.measured())
+    with pytest.raises(ValueError, match="prediction sets .* not adapted to measure set_coverage"):
+        rightly.evaluate(fitted, tests, adapt=True, require=["set_coverage>=0.5"], **ece)
 
 
 @pytest.mark.parametrize("adapt_first", [False, True])

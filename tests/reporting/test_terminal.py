@@ -9,11 +9,12 @@ from rich.console import Console
 from rightly.calibrators import CALIBRATORS, Method
 from rightly.calibrators.cascade import FULL_BAND
 from rightly.calibrators.uncalibrated import Uncalibrated
-from rightly.evaluation.method_selection import Candidate, MethodChoice
-from rightly.evaluation.results import Bootstrap, Result
+from rightly.evaluation.compare import Comparison, compare
+from rightly.evaluation.evaluate import evaluate
+from rightly.evaluation.results import Result
+from rightly.evaluation.selection import Candidate, MethodChoice
 from rightly.evaluation.views import ViewCost, ViewGain, ViewRanking
-from rightly.reporting import compare, evaluate, rank, terminal
-from rightly.reporting.comparison import Comparison
+from rightly.reporting import rank, terminal
 from rightly.reporting.formatting import BETTER, REFERENCE, SAME, WORSE
 from rightly.reporting.method_list import render_methods
 from tests.conftest import make
@@ -43,7 +44,7 @@ def check(text, width, words):
 @pytest.fixture(scope="module")
 def comparison():
     tests = {"first set": make(seed=1), "b": make(seed=2)}
-    return compare(make(), tests, methods=METHODS, bootstrap=Bootstrap(200))
+    return compare(make(), tests, methods=METHODS, intervals=True, resamples=200)
 
 
 @pytest.mark.parametrize("width", WIDTHS[1:])
@@ -108,20 +109,20 @@ def test_values_that_do_not_exist_are_missing(sample):
     right = predictions.correct(labels)
     tests = {"all right": (predictions[right], labels[right])}
     methods = ["uncalibrated", "temperature_scaling"]
-    for bootstrap in (None, Bootstrap(50)):
-        shown = compare(sample, tests, methods=methods, bootstrap=bootstrap, allow_overlap=True)
+    for options in ({}, {"intervals": True, "resamples": 50}):
+        shown = compare(sample, tests, methods=methods, allow_overlap=True, **options)
         assert print_at(80, terminal.render_comparison, shown).count("n/a") == 2
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_an_evaluation_keeps_every_word(comparison, width):
     fitted = comparison.calibrators["temperature_scaling"]
-    evaluation = evaluate(fitted, {"mine": make(seed=3)}, bootstrap=Bootstrap(100))
+    evaluation = evaluate(fitted, {"mine": make(seed=3)}, intervals=True, resamples=100)
     text = print_at(width, terminal.render_evaluation, evaluation)
     before = evaluation.sets["mine"].before
     check(text, width, ["classwise_ece", "no detectable difference", "accuracy", "in %, except"])
     check(text, width, [f"{100 * before['brier'].value:.2f}", f"{before['nll'].value:.3f}"])
-    plain = evaluate(fitted, {"mine": make(seed=3)}, metrics=["brier"])
+    plain = evaluate(fitted, {"mine": make(seed=3)}, metrics=["brier"], intervals=False)
     assert "interval" not in print_at(width, terminal.render_evaluation, plain)
 
 
@@ -163,8 +164,8 @@ def test_views_costs_and_candidates_keep_every_word(width):
 
 def test_names_with_brackets_are_no_markup():
     rows = [Result("[red]x[/red]", "[bold]", "ece", 0.1, 0)]
-    for bootstrap in (None, Bootstrap(50)):
-        text = print_at(80, terminal.render_comparison, Comparison(rows, bootstrap))
+    for tested in ((), (50, "[red]x[/red]")):
+        text = print_at(80, terminal.render_comparison, Comparison(rows, *tested))
         assert "[red]x[/red]" in text and "[bold]" in text
 
 

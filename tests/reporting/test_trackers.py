@@ -17,10 +17,9 @@ def compare(**options):
     predictions, labels = load_demo_set("cal")
     half = len(labels) // 2
     cal, test = (predictions[:half], labels[:half]), (predictions[half:], labels[half:])
-    boot = rightly.Bootstrap(resamples=200)
     tests = {"test (2,500)": test}
     return rightly.compare(
-        cal, tests, methods=METHODS, metrics=["brier"], bootstrap=boot, **options
+        cal, tests, methods=METHODS, metrics=["brier"], intervals=True, resamples=200, **options
     )
 
 
@@ -30,14 +29,16 @@ def comparison():
 
 
 def test_an_unknown_tracker_is_refused_before_anything_is_fitted():
-    with pytest.raises(ValueError, match="log must be one of mlflow, wandb, got 'mlfow': did you"):
-        rightly.compare("no such file", {"test": "nor this"}, log="mlfow")
+    with pytest.raises(
+        ValueError, match="track must be one of mlflow, wandb, got 'mlfow': did you"
+    ):
+        rightly.compare("no such file", {"test": "nor this"}, track="mlfow")
 
 
 def test_a_missing_tracker_is_answered_by_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "mlflow", None)
     with pytest.raises(ImportError, match="pip install mlflow"):
-        rightly.compare("no such file", {"test": "nor this"}, log="mlflow")
+        rightly.compare("no such file", {"test": "nor this"}, track="mlflow")
 
 
 def test_values_have_names_that_trackers_take(comparison):
@@ -59,7 +60,7 @@ def test_mlflow_has_values_settings_and_the_table(tmp_path, monkeypatch, has_run
     mlflow.set_tracking_uri((tmp_path / "store").as_uri())
     if has_run:
         mlflow.start_run(run_name="theirs")
-    comparison = compare(log="mlflow")
+    comparison = compare(track="mlflow")
     assert (mlflow.active_run() is not None) == has_run  # a run of theirs goes on
     if has_run:
         mlflow.end_run()
@@ -78,7 +79,7 @@ def test_wandb_has_values_and_the_table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WANDB_MODE", "offline")
     with wandb.init(project="theirs", dir=tmp_path) as run:
-        comparison = compare(log="wandb")
+        comparison = compare(track="wandb")
         assert run.summary["test _2_500_/temperature_scaling/brier"] == comparison[1].value
         assert run.config["rightly"]["methods"] == ", ".join(METHODS)
         assert "rightly/comparison" in dict(run.summary)

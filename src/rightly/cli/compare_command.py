@@ -9,8 +9,6 @@ from rightly.cli.inputs import (
     Adapt,
     AllowOverlap,
     AnyClassifier,
-    Batch,
-    BootstrapSeed,
     Cal,
     Intervals,
     Json,
@@ -20,10 +18,11 @@ from rightly.cli.inputs import (
     On,
     Probabilities,
     Reference,
+    Repeats,
     Resamples,
-    Seeds,
+    Seed,
     Views,
-    make_bootstrap,
+    parse_adapt,
     read_data_sets,
     read_paths,
     select_given,
@@ -41,27 +40,24 @@ def run(
     views: Views = None,
     labels: LabelFiles = None,
     probabilities: Probabilities = False,
-    seeds: Seeds = 1,
+    repeats: Repeats = 1,
+    seed: Seed = 0,
     reference: Reference = None,
     intervals: Intervals = True,
     resamples: Resamples = None,
-    bootstrap_seed: BootstrapSeed = 0,
     json: Json = None,
     any_classifier: AnyClassifier = False,
     allow_overlap: AllowOverlap = False,
-    adapt: Adapt = False,
-    batch: Batch = None,
-    log: Annotated[
+    adapt: Adapt = None,
+    track: Annotated[
         str | None,
         typer.Option(metavar="TRACKER", help="Send results to mlflow or wandb, if installed."),
     ] = None,
 ) -> None:
     """Fit many calibrators and compare them on test sets."""
-    from rightly.reporting import compare
+    from rightly.evaluation.compare import compare
     from rightly.reporting.terminal import render_comparison, show
 
-    if reference and not intervals:
-        raise ValueError("--reference has no meaning with --no-intervals: leave one of them out")
     paths = read_paths(on)
     data, *sets = read_data_sets([cal, *paths.values()], labels, probabilities, views)
     tests = dict(zip(paths, sets, strict=True))
@@ -70,14 +66,16 @@ def run(
             data,
             tests,
             methods=select_names(methods),
-            seeds=seeds,
-            bootstrap=make_bootstrap(intervals, resamples, bootstrap_seed, reference),
+            intervals=intervals,
+            resamples=resamples,
+            reference=reference,
+            repeats=repeats,
+            seed=seed,
             progress=progress,
             any_classifier=any_classifier,
             allow_overlap=allow_overlap,
-            adapt=adapt,
-            batch=batch,
-            log=log,
+            adapt=parse_adapt(adapt),
+            track=track,
             **select_given(metrics=metrics),
         )
     print_skipped(comparison.skipped)

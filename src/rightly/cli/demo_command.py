@@ -12,8 +12,8 @@ from rightly.cli.console import ERR, OUT, print_line, print_sentence, print_skip
 from rightly.cli.inputs import Methods, select_given, select_names
 
 if TYPE_CHECKING:
-    from rightly.evaluation.measurement import Progress
-    from rightly.reporting import Comparison
+    from rightly.evaluation.compare import Comparison
+    from rightly.progress import Progress
 
 EXAMPLE = "rightly demo --out report.html"
 BASE, OWN = "temperature_scaling", "correctness_logistic"
@@ -30,7 +30,8 @@ def run(
 ) -> None:
     """Compare calibrators on packaged data and write a report."""
     from rightly.demo_data import CALIBRATION, TESTS
-    from rightly.reporting import compare, report
+    from rightly.evaluation.compare import compare
+    from rightly.reporting import report
     from rightly.reporting.terminal import render_comparison, show
 
     folder = Path(str(files("rightly.demo_data")))
@@ -55,9 +56,10 @@ def run(
     else:
         with show_steps() as progress:
             report(
+                OWN,
                 tests,
+                out,
                 cal=cal,
-                out=out,
                 title="a ResNet-20 on CIFAR-10",
                 progress=progress,
                 command="rightly demo" + (f" --methods {methods}" if methods else ""),
@@ -73,7 +75,7 @@ def _compare_defaults(
 ) -> tuple["Comparison", list[str]]:
     """Baselines, the paper's and ours; ours with shift augmentation; and that adapted."""
     from rightly.demo_data import CALIBRATION, load_demo_set
-    from rightly.reporting import compare
+    from rightly.evaluation.compare import compare
 
     plain = compare(load_demo_set(CALIBRATION), tests, progress=progress)
     augmented = compare(cal, tests, methods=(OWN,), progress=progress)

@@ -12,15 +12,14 @@ from rightly.cli.inputs import (
     Adapt,
     AllowOverlap,
     AnyClassifier,
-    Batch,
-    BootstrapSeed,
     CalibratorFile,
     Intervals,
     Json,
     LabelFiles,
     Probabilities,
     Resamples,
-    make_bootstrap,
+    Seed,
+    parse_adapt,
     read_data_sets,
 )
 
@@ -36,12 +35,11 @@ def run(
     probabilities: Probabilities = False,
     intervals: Intervals = True,
     resamples: Resamples = None,
-    bootstrap_seed: BootstrapSeed = 0,
+    seed: Seed = 0,
     json: Json = None,
     any_classifier: AnyClassifier = False,
     allow_overlap: AllowOverlap = False,
-    adapt: Adapt = False,
-    batch: Batch = None,
+    adapt: Adapt = None,
     cost_error: CostError = None,
     cost_review: CostReview = None,
     cost_gain: CostGain = 0.0,
@@ -56,27 +54,25 @@ def run(
     ] = None,
 ) -> int:
     """Measure every metric before and after calibration."""
-    from rightly.evaluation.requirements import Requirement, find_missed
-    from rightly.reporting import evaluate
+    from rightly.evaluation.evaluate import evaluate
     from rightly.reporting.terminal import render_evaluation, show
 
-    requirements = [Requirement.parse(text) for text in require or ()]
-    bootstrap = make_bootstrap(intervals, resamples, bootstrap_seed)
     [data] = read_data_sets([test], labels, probabilities)
     evaluation = evaluate(
         calibrator,
         {test.stem: data},
-        bootstrap=bootstrap,
+        intervals=intervals,
+        resamples=resamples,
+        seed=seed,
         any_classifier=any_classifier,
         allow_overlap=allow_overlap,
-        adapt=adapt,
-        batch=batch,
+        adapt=parse_adapt(adapt),
         costs=read_costs(cost_error, cost_review, cost_gain),
+        require=require or (),
     )
-    missed = find_missed(requirements, evaluation.measured())
     show(OUT, render_evaluation, evaluation)
     if json:
         evaluation.to_json(json)
-    for text in missed:
+    for text in evaluation.missed:
         print_line(f"missed: {text}", ERR, style="red")
-    return ExitCode.REQUIREMENT_MISSED if missed else ExitCode.DONE
+    return ExitCode.REQUIREMENT_MISSED if evaluation.missed else ExitCode.DONE

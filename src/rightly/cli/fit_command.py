@@ -150,7 +150,7 @@ def run(
 def _select_method(
     predictions: "Predictions", labels: "Labels", expected_shift: float | None
 ) -> str:
-    from rightly.evaluation.method_selection import EXPECTED_SHIFT, select_method
+    from rightly.evaluation.selection import EXPECTED_SHIFT, select_method
     from rightly.reporting.terminal import render_candidates, show
 
     with show_steps() as progress:

@@ -13,7 +13,6 @@ from rightly.files import check_target
 
 if TYPE_CHECKING:
     from rightly.classifiers import Preprocessing
-    from rightly.evaluation.results import Bootstrap
     from rightly.predictions import Predictions
 
 OUTPUTS = ("out", "json", "plot")  # options that name what a command writes
@@ -79,7 +78,8 @@ Reference = Annotated[
         show_default="temperature_scaling, or the first where that is not compared",
     ),
 ]
-Seeds = Annotated[int, typer.Option(help="How often to fit what draws at random.")]
+Repeats = Annotated[int, typer.Option(help="Fits of each method that draws at random.")]
+Seed = Annotated[int, typer.Option("--seed", help="Random seed.")]
 Resamples = Annotated[
     int | None,
     typer.Option(
@@ -99,12 +99,11 @@ AllowOverlap = Annotated[
 ]
 
 Adapt = Annotated[
-    bool, typer.Option("--adapt", help="Adapt to each test set first, without its labels.")
-]
-Batch = Annotated[
-    int | None,
+    str | None,
     typer.Option(
-        "--batch", help="Rows to adapt to at a time, in their order.", show_default="the whole set"
+        "--adapt",
+        metavar="N|all",
+        help="Adapt to each test set without its labels: to all rows at once, or to N at a time.",
     ),
 ]
 
@@ -226,19 +225,15 @@ def select_given(**joined: str | None) -> dict[str, Any]:
     return {name: select_names(text) for name, text in joined.items() if text is not None}
 
 
-def make_bootstrap(
-    intervals: bool, resamples: int | None, seed: int, reference: str | None = None
-) -> "Bootstrap | None":
-    """What the options say about intervals and tests."""
-    from rightly.calibrators import CALIBRATORS
-    from rightly.evaluation.results import Bootstrap
-
-    if not intervals:
-        return None
-    # An unknown name is left to the comparison, which knows the methods that it may be.
-    if reference is not None and reference in CALIBRATORS:
-        reference = CALIBRATORS[reference].name
-    return Bootstrap(resamples, seed, reference)
+def parse_adapt(text: str | None) -> bool | int:
+    """What --adapt says: nothing, all rows of a test set, or so many at a time."""
+    if text is None or text == "all":
+        return text is not None
+    if not text.isdecimal():
+        raise ValueError(
+            f"adapt must be all or a number of rows, got {text!r}: pass for instance 64"
+        )
+    return int(text)
 
 
 def make_preprocessing(

@@ -8,11 +8,10 @@ import typer
 
 from rightly.cli.console import OUT, print_line, write_json
 from rightly.cli.inputs import (
-    BootstrapSeed,
     Intervals,
     Json,
     Resamples,
-    make_bootstrap,
+    Seed,
     split_names,
 )
 from rightly.registry import did_you_mean
@@ -34,7 +33,7 @@ def run(
     ] = None,
     intervals: Intervals = True,
     resamples: Resamples = None,
-    bootstrap_seed: BootstrapSeed = 0,
+    seed: Seed = 0,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also draw it: .pdf, .svg or .png.")
     ] = None,
@@ -42,7 +41,7 @@ def run(
     json: Json = None,
 ) -> None:
     """Measure confidences that came from elsewhere, without logits."""
-    from rightly.evaluation.outcome_files import measure_outcomes, read_outcomes
+    from rightly.evaluation.evaluate import evaluate_pairs, read_pairs
     from rightly.reporting import formatting
     from rightly.reporting.layout import Cell, Column, Layout
     from rightly.reporting.terminal import render_layout, show
@@ -51,13 +50,20 @@ def run(
         raise ValueError(
             f"--kind must be one of {', '.join(KINDS)}, got {kind!r}{did_you_mean(kind, KINDS)}"
         )
-    chosen = None if metrics in (None, "all") else split_names(metrics)
-    confidence, correct = read_outcomes(pairs)
-    bootstrap = make_bootstrap(intervals, resamples, bootstrap_seed)
-    results = measure_outcomes(confidence, correct, chosen, bootstrap, pairs.stem)
+    chosen = "all" if metrics in (None, "all") else split_names(metrics)
+    confidence, correct = read_pairs(pairs)
+    results = evaluate_pairs(
+        confidence,
+        correct,
+        metrics=chosen,
+        intervals=intervals,
+        resamples=resamples,
+        seed=seed,
+        dataset=pairs.stem,
+    )
     names = [row.metric for row in results]
     notes = [f"Values {formatting.format_units(names)}; ↓ lower is better, ↑ higher is better."]
-    if bootstrap is not None:
+    if intervals:
         notes.append(formatting.describe_interval())
     print_line(
         f"{pairs}: {len(correct):,} samples, accuracy {formatting.format_percent(correct.mean())} "

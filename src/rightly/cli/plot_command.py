@@ -94,7 +94,7 @@ def run(
             kind,
             FigureData(
                 tests,
-                include_uncalibrated(fitted, tests) if calibrator else fitted,
+                include_uncalibrated(fitted) if calibrator else fitted,
                 data,
                 method=names[0] if is_fitted_here and names else "correctness_logistic",
                 metric=metric,

@@ -89,7 +89,7 @@ def measure_row(
     if fitted.decision is not None and fitted.decision.threshold is not None:
         confidence = fitted.confidence(predictions).double().cpu().numpy()
         decided = " ".join(apply_decision(fitted.decision, confidence, correct).describe())
-    sets = measure_sets(fitted, fitted, predictions, truth)
+    sets = None if fitted.sets is None else measure_sets(fitted, predictions, truth)
     return CardRow(
         name,
         len(predictions),

@@ -1,31 +1,55 @@
-"""From calibrators and test sets to numbers: one result a calibrator, test set, metric and seed."""
+"""From a calibrator and a test set to outcomes and values, adapted to the test set or as it is."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import torch
+
 from rightly.calibrators import CALIBRATORS, AnyCalibrator, Calibrator, Method, calibrator
 from rightly.calibrators.shift_adaptation import ShiftError
-from rightly.evaluation.adapted_sets import MeasuredCalibrator, adapt_to_sets, check_batch
-from rightly.evaluation.data_sets import LabelledSet, TestSets
-from rightly.evaluation.given_methods import build_method, find_record
 from rightly.evaluation.replicates import Replicates
-from rightly.evaluation.results import (
-    Bootstrap,
-    Result,
-    describe_class_changes,
-    gather_notes,
-    unique,
-)
+from rightly.evaluation.results import Result, unique
 from rightly.metrics import METRICS, Outcomes, measure_all
 from rightly.predictions import Predictions, check_labels
 from rightly.resampling import interval
 from rightly.shapes import AnyArray
 
 TABLE_METRICS = ("ece", "brier", "ks", "auroc")  # the columns of the paper's tables
+ADAPTER = "docs/from-your-own-package.md shows how to wrap what another library fits"
 
-# Called with what is being done, how many steps are done, and of how many.
-Progress = Callable[[str, int, int], object]
+
+def check_adapt(adapt: bool | int) -> None:
+    """Validate `adapt`: False, True (each test set as one batch), or the rows of a batch."""
+    if isinstance(adapt, bool):
+        return
+    if not isinstance(adapt, int) or adapt < 1:
+        raise ValueError(
+            "adapt must be False, True (each test set as one batch) or the rows of a batch from "
+            f"1, got {adapt!r}: pass for instance 64"
+        )
+
+
+def adapt_in_batches(
+    calibrator: AnyCalibrator, predictions: Predictions, adapt: bool | int = True
+) -> Iterator[tuple[AnyCalibrator, Predictions]]:
+    """Yield the calibrator adapted to each batch, in row order, and that batch.
+
+    Without `adapt`, the calibrator as it is and all rows.
+    """
+    if adapt is False:
+        yield calibrator, predictions
+    elif adapt is True:
+        yield calibrator.adapt(predictions), predictions
+    else:
+        for start in range(0, len(predictions), adapt):
+            batch = predictions[start : start + adapt]
+            # The shift estimates of small batches are often chance, and each would be told of.
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="the shift estimate of this batch")
+                adapted = calibrator.adapt(batch)
+            yield adapted, batch
 
 
 def resolve_metrics(metrics: str | Iterable[str] | None) -> list[str]:
@@ -37,21 +61,22 @@ def resolve_metrics(metrics: str | Iterable[str] | None) -> list[str]:
 
 
 def measure(
-    calibrator: MeasuredCalibrator | None,
+    calibrator: AnyCalibrator | None,
     predictions: Predictions,
     labels: AnyArray,
-    metrics: str | Sequence[str] | None = None,
+    metrics: str | Sequence[str] = "all",
 ) -> dict[str, float]:
-    """The chosen metrics, or all, on one test set; of no calibrator, the classifier's own."""
+    """The chosen metrics on one test set; without a calibrator, of the classifier itself."""
     names = resolve_metrics(metrics)
     return compute_values(compute_outcomes(calibrator, predictions, labels, names), names)
 
 
 def compute_outcomes(
-    calibrator: MeasuredCalibrator | None,
+    calibrator: AnyCalibrator | None,
     predictions: Predictions,
     labels: AnyArray,
     metrics: Sequence[str],
+    adapt: bool | int = False,
 ) -> Outcomes:
     """Confidence and correctness on one test set; probabilities only if a metric reads them.
 
@@ -59,12 +84,19 @@ def compute_outcomes(
     """
     truth = check_labels(labels, predictions)
     reads_all = any(METRICS.find(name).inputs == "probabilities" for name in metrics)
+    probabilities = None
     if calibrator is None:
         classes, confidence = predictions.classes, predictions.confidence
-        probabilities = predictions.logits.double().softmax(-1) if reads_all else None
+        if reads_all:
+            probabilities = predictions.logits.double().softmax(-1)
     else:
-        classes, confidence = calibrator.classes(predictions), calibrator.confidence(predictions)
-        probabilities = calibrator.probabilities(predictions).double() if reads_all else None
+        classes, parts = calibrator.classes(predictions), []
+        for adapted, batch in adapt_in_batches(calibrator, predictions, adapt):
+            of_classes = adapted.probabilities(batch) if reads_all else None
+            parts.append((adapted.confidence(batch), of_classes))
+        confidence = torch.cat([own for own, _ in parts])
+        if reads_all:
+            probabilities = torch.cat([p for _, p in parts if p is not None]).double()
     return Outcomes(
         confidence.cpu().numpy(),
         (classes == truth).cpu().numpy(),
@@ -86,102 +118,6 @@ def compute_values(outcomes: Outcomes, metrics: Sequence[str]) -> dict[str, floa
     return {metric.name: values[metric.name] for metric in records}
 
 
-class MethodComparison(NamedTuple):
-    """Every value, the calibrators of the first seed that gave them, and notes on all fits."""
-
-    results: list[Result]
-    calibrators: dict[str, AnyCalibrator]
-    notes: list[str]
-
-
-def compare_methods(
-    cal: LabelledSet,
-    tests: TestSets,
-    methods: Sequence[str | Method],
-    metrics: str | Sequence[str] = TABLE_METRICS,
-    seeds: int = 1,
-    bootstrap: Bootstrap | None = None,
-    progress: Progress | None = None,
-    others: Mapping[str, AnyCalibrator] | None = None,
-    adapt: bool = False,
-    batch: int | None = None,
-) -> MethodComparison:
-    """Fits every method on the calibration data and measures it on every test set.
-
-    Methods that draw nothing at random are fitted once and count for every seed. With `bootstrap`,
-    results have intervals and tests. `others` are fitted already, and measured by their names.
-    With `adapt`, each is adapted to every test set, or to batches of it; a note names those that
-    cannot be, which are left out.
-    """
-    check_batch(adapt, batch)
-    if seeds < 1:
-        raise ValueError(f"seeds must be at least 1, got {seeds}")
-    records = unique(find_record(one) for one in methods)
-    others = others or {}
-    names, chosen = [*(record.name for record in records), *others], resolve_metrics(metrics)
-    sizes = {dataset: len(test) for dataset, (test, _) in tests.items()}
-    replicates = None
-    if bootstrap is not None:
-        replicates = Replicates(bootstrap.resolve(names), sizes, chosen, len(names))
-
-    results: list[Result] = []
-    calibrators: dict[str, AnyCalibrator] = {}
-    fit_notes: dict[str, list[str]] = {}
-    refusals: dict[str, ShiftError] = {}
-    accuracies: dict[str, dict[str, tuple[float, float]]] = {}  # where classes may change
-
-    def measure_on_all(name: str, fitted: AnyCalibrator, seed: int) -> None:
-        measured = adapt_to_sets(fitted, adapt, batch)
-        for dataset, (test, truth) in tests.items():
-            try:
-                outcomes = compute_outcomes(measured, fitted.select_views(test), truth, chosen)
-            except ShiftError as error:
-                refusals[name] = error
-                return
-            values = compute_values(outcomes, chosen)
-            results.extend(Result(name, dataset, key, x, seed) for key, x in values.items())
-            if not fitted.keeps_class:
-                before = float((test.classes == check_labels(truth, test)).double().mean())
-                after = float(outcomes.correct.mean())
-                accuracies.setdefault(name, {}).setdefault(dataset, (before, after))
-            if replicates is not None:
-                replicates.add(name, dataset, outcomes)
-        calibrators.setdefault(name, fitted)
-        fit_notes.setdefault(name, []).append(fitted.fit_note)
-
-    total, done = sum(seeds if record.is_random else 1 for record in records), 0
-    for record in records:
-        for seed in range(seeds):
-            if seed and not record.is_random:
-                results += repeat_results(results, record.name, seed)
-                continue
-            if progress is not None:
-                progress(record.name, done, total)
-            fitted = fit_method(record, *cal, seed=seed)
-            if adapt:
-                with suppress(ShiftError):  # which adapting then tells
-                    fitted.learn_shift(*cal)
-            measure_on_all(record.name, fitted, seed)
-            done += 1
-    for name, other in others.items():
-        measure_on_all(name, other, 0)
-        for seed in range(1, seeds):
-            results += repeat_results(results, name, seed)
-    if not results:
-        raise next(iter(refusals.values()))
-    if bootstrap is not None and replicates is not None:
-        replicates.reference = bootstrap.resolve(list(calibrators)).reference
-        results = replicates.attach(results)
-    notes = [*describe_class_changes(accuracies), *gather_notes(fit_notes)]
-    notes += [f"Left out: {error}." for error in refusals.values()]
-    return MethodComparison(results, calibrators, notes)
-
-
-def repeat_results(results: Sequence[Result], name: str, seed: int) -> list[Result]:
-    """The results of the first seed for another one, of a method that draws nothing at random."""
-    return [row._replace(seed=seed) for row in results if row.calibrator == name and not row.seed]
-
-
 class BeforeAfter(NamedTuple):
     """Results by metric: of the classifier's own confidence, of the calibrated one, the change."""
 
@@ -190,61 +126,76 @@ class BeforeAfter(NamedTuple):
     change: dict[str, Result]
 
 
-def measure_before_and_after(
-    calibrator: MeasuredCalibrator,
+def compare_outcomes(
+    title: str,
     dataset: str,
-    predictions: Predictions,
-    labels: AnyArray,
-    metrics: str | Sequence[str] | None = None,
-    bootstrap: Bootstrap | None = None,
+    before: Outcomes,
+    after: Outcomes,
+    metrics: Sequence[str],
+    resamples: int | None = None,
+    seed: int = 0,
 ) -> BeforeAfter:
-    """The chosen metrics, or all, without and with calibration, and how they change."""
-    names = resolve_metrics(metrics)
-    pair: dict[str, MeasuredCalibrator | None] = {"before": None, "after": calibrator}
-    outcomes = {
-        name: compute_outcomes(one, predictions, labels, names) for name, one in pair.items()
-    }
+    """The metrics without and with the calibrator of this title, and how they change.
+
+    With `resamples`, values have intervals and changes a paired test.
+    """
+    pair = {"before": before, "after": after}
     results = [
-        Result(name, dataset, key, value, 0)
-        for name, one in outcomes.items()
-        for key, value in compute_values(one, names).items()
+        Result(name, dataset, key, value, seed)
+        for name, one in pair.items()
+        for key, value in compute_values(one, metrics).items()
     ]
     replicates = None
-    if bootstrap is not None:
-        pairwise = Bootstrap(bootstrap.resamples, bootstrap.seed, "before").resolve(list(pair))
-        replicates = Replicates(pairwise, {dataset: len(predictions)}, names, len(pair))
-        for name, one in outcomes.items():
+    if resamples is not None:
+        sizes = {dataset: len(after.correct)}
+        replicates = Replicates(resamples, seed, sizes, metrics, len(pair))
+        for name, one in pair.items():
             replicates.add(name, dataset, one)
-        results = replicates.attach(results)
-    before, after = (
-        {row.metric: row._replace(calibrator=title) for row in results if row.calibrator == name}
-        for name, title in (("before", "uncalibrated"), ("after", calibrator.title))
+        results = replicates.attach(results, "before")
+    own, calibrated = (
+        {row.metric: row._replace(calibrator=shown) for row in results if row.calibrator == name}
+        for name, shown in (("before", "uncalibrated"), ("after", title))
     )
     change = {}
-    for key in names:
-        value = after[key].value - before[key].value
-        change[key] = Result("change", dataset, key, value, 0)
+    for key in metrics:
+        value = calibrated[key].value - own[key].value
+        change[key] = Result("change", dataset, key, value, seed)
         if replicates is not None:
             first, second = (replicates.values[name, dataset, key][0] for name in pair)
             ends = interval(value, second - first)
             # One pair is one test: nothing to correct for.
-            p = after[key].p
+            p = calibrated[key].p
             change[key] = change[key]._replace(low=ends.low, high=ends.high, p=p, p_holm=p)
-    return BeforeAfter(before, after, change)
+    return BeforeAfter(own, calibrated, change)
 
 
-def fit_uncalibrated(predictions: Predictions, labels: AnyArray) -> Calibrator:
-    """The classifier's own confidence, as a calibrator for predictions of as many classes."""
-    # Without their shift: a fit needs rows that are not shifted, but this one learns nothing.
-    return calibrator("uncalibrated").fit(Predictions(predictions.logits), labels)
+def find_record(method: str | Method) -> Method:
+    """The record of a method given by name or as a record of its own."""
+    return CALIBRATORS.find(method) if isinstance(method, str) else method
 
 
 def fit_method(
-    method: str | Method, predictions: Predictions, labels: AnyArray, seed: int = 0
+    method: str | Method,
+    predictions: Predictions,
+    labels: AnyArray,
+    seed: int = 0,
+    adaptable: bool = False,
 ) -> Calibrator:
-    """A method fitted with its own arguments, and with this seed if it takes one."""
+    """Fit a method with its own arguments, and with this seed if it takes one.
+
+    An `adaptable` one also learns what adapting needs, if the data allow it.
+    """
     record = find_record(method)
     arguments: dict[str, Any] = {"seed": seed} if record.is_random else {}
-    if CALIBRATORS.get(record.name) is record:
-        return calibrator(record.name, **arguments).fit(predictions, labels)
-    return build_method(record, **arguments).fit(predictions, labels)
+    is_registered = CALIBRATORS.get(record.name) is record
+    built = calibrator(record.name, **arguments) if is_registered else record.build(**arguments)
+    if not isinstance(built, Calibrator):
+        raise TypeError(
+            f"methods[{record.name!r}] must build a rightly.Calibrator, got "
+            f"{type(built).__name__}: {ADAPTER}"
+        )
+    built.fit(predictions, labels)
+    if adaptable:
+        with suppress(ShiftError):  # which adapting then raises
+            built.learn_shift(predictions, labels)
+    return built

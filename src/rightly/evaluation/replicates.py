@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from rightly.evaluation.results import SIGNIFICANT, Bootstrap, Key, Result, attach_intervals
+from rightly.evaluation.results import SIGNIFICANT, Key, Result, attach_intervals
 from rightly.metrics import Outcomes
 from rightly.metrics.bootstrap import (
     FEW,
@@ -20,14 +20,13 @@ class Replicates:
 
     def __init__(
         self,
-        bootstrap: Bootstrap,
+        resamples: int,
+        seed: int,
         sizes: Mapping[str, int],
         metrics: Sequence[str],
         calibrators: int,
     ) -> None:
-        assert bootstrap.resamples is not None
-        self.metrics, self.seed, self.count = metrics, bootstrap.seed, bootstrap.resamples
-        self.reference = bootstrap.reference
+        self.metrics, self.seed, self.count = metrics, seed, resamples
         # Metrics without a definition get as few resamples as can still be significant.
         enough = min_resamples(calibrators - 1, SIGNIFICANT)
         self.few = max(FEW, enough)
@@ -46,7 +45,6 @@ class Replicates:
             floor = noise_floor(outcomes.confidence, self.count, self.seed)
             self.floors[name, dataset] = floor
 
-    def attach(self, results: Sequence[Result]) -> list[Result]:
+    def attach(self, results: Sequence[Result], reference: str) -> list[Result]:
         """The results with intervals, and tests against the reference."""
-        assert self.reference is not None
-        return attach_intervals(results, self.values, self.floors, self.reference)
+        return attach_intervals(results, self.values, self.floors, reference)

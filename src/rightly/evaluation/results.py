@@ -1,21 +1,37 @@
-"""Measured values: what they are worth beside a reference, and over several classifiers."""
+"""Measured values: intervals, tests, ranks, and tables of them as text and files.
 
+Loads no torch. A table is laid out and drawn by `rightly.reporting`, loaded when it is asked for.
+"""
+
+import csv
+import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 
+from rightly.files import encode_json, escape_formula, parse_json, write_atomically
 from rightly.metrics import METRICS
 from rightly.metrics.bootstrap import NoiseFloor, Values, holm, min_resamples, paired_p
+from rightly.optional import require
 from rightly.resampling import Interval, interval
 
+if TYPE_CHECKING:
+    from rightly.reporting.layout import Layout
+
+FORMAT, VERSION = "rightly-results", 2
 SIGNIFICANT = 0.05
 RESAMPLES = 1000
 REFERENCE = "temperature_scaling"  # what one does without thinking
 
 T = TypeVar("T")
+Row = TypeVar("Row")
+FilePath = str | os.PathLike[str]
 Key = tuple[str, str, str]  # calibrator, dataset, metric
 
 
@@ -40,35 +56,32 @@ class Result(NamedTuple):
     floor_high: float = math.nan
 
 
-@dataclass(frozen=True)
-class Bootstrap:
-    """How intervals and paired tests are made.
+def resolve_resamples(resamples: int | None, methods: int) -> int:
+    """The number of resamples; by default 1000, or as many as telling so many methods apart takes.
 
-    Without `resamples`, 1000, or more where many tests ask for it; without `reference`, the others
-    are tested against temperature scaling, or the first where that is not compared.
+    Refuses fewer than with which any test could be significant.
     """
+    needed = min_resamples(methods - 1, SIGNIFICANT)
+    if resamples is None:
+        return max(RESAMPLES, needed)
+    if resamples < needed:
+        raise ValueError(
+            f"resamples must be at least {needed} to tell {methods} methods apart, got "
+            f"{resamples}: with fewer, nothing can be significant"
+        )
+    return resamples
 
-    resamples: int | None = None
-    seed: int = 0
-    reference: str | None = None
 
-    def resolve(self, methods: Sequence[str]) -> "Bootstrap":
-        """The same with resamples and reference for these methods filled in."""
-        default = REFERENCE if REFERENCE in methods else methods[0]
-        reference = self.reference or default
-        if reference not in methods:
-            raise ValueError(
-                f"reference must be one of the methods compared, {', '.join(methods)}, "
-                f"got {reference!r}: add it to them, or choose another"
-            )
-        needed = min_resamples(len(methods) - 1, SIGNIFICANT)
-        if self.resamples is not None and self.resamples < needed:
-            raise ValueError(
-                f"resamples must be at least {needed} to tell {len(methods)} methods apart, "
-                f"got {self.resamples}: with fewer, nothing can be significant"
-            )
-        resamples = max(RESAMPLES, needed) if self.resamples is None else self.resamples
-        return Bootstrap(resamples, self.seed, reference)
+def resolve_reference(reference: str | None, methods: Sequence[str]) -> str:
+    """The method to test against; by default temperature scaling, or the first."""
+    if reference is None:
+        return REFERENCE if REFERENCE in methods else methods[0]
+    if reference not in methods:
+        raise ValueError(
+            f"reference must be one of the methods compared, {', '.join(methods)}, "
+            f"got {reference!r}: add it to them, or choose another"
+        )
+    return reference
 
 
 def attach_intervals(
@@ -234,3 +247,136 @@ def compute_spread(values: np.ndarray) -> float:
 def unique(items: Iterable[T]) -> list[T]:
     """Without repetitions, in the order of first appearance."""
     return list(dict.fromkeys(items))
+
+
+class ResultTable(ABC, Generic[Row]):
+    """Rows that can be iterated, written to files, and shown in a notebook.
+
+    Every `to_` method returns the text, and writes it too where it gets a path.
+    """
+
+    kind: ClassVar[str]  # in JSON
+
+    @property
+    @abstractmethod
+    def rows(self) -> Sequence[Row]: ...
+
+    @abstractmethod
+    def to_records(self) -> list[dict[str, Any]]:
+        """The rows as flat dictionaries of plain values."""
+
+    @abstractmethod
+    def lay_out(self) -> "Layout":
+        """The table as it is shown."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """What JSON holds besides the rows, as plain values."""
+
+    @abstractmethod
+    def plot(self, kind: str, **options: Any) -> Any:
+        """Draws a figure and returns its first axes."""
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+        return self.rows[index]
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame, one row per result."""
+        return require("pandas").DataFrame(self.to_records())
+
+    def to_csv(self, path: FilePath | None = None) -> str:
+        return _write(encode_csv(self.to_records()), path)
+
+    def to_json(self, path: FilePath | None = None) -> str:
+        """What is not available is null."""
+        content = {"format": FORMAT, "version": VERSION, "kind": self.kind, **self.describe()}
+        return _write(encode_json({**content, "rows": self.to_records()}, indent=1) + "\n", path)
+
+    def to_latex(self, path: FilePath | None = None) -> str:
+        r"""A tabular for LaTeX with \usepackage{booktabs}."""
+        from rightly.reporting.markup import to_latex
+
+        return _write(to_latex(self.lay_out()), path)
+
+    def to_markdown(self, path: FilePath | None = None) -> str:
+        from rightly.reporting.markup import to_markdown
+
+        return _write(to_markdown(self.lay_out()), path)
+
+    def to_html(self, path: FilePath | None = None) -> str:
+        """A page with the table."""
+        from rightly.reporting.markup import to_html, to_page
+
+        return _write(to_page(self.kind.capitalize(), to_html(self.lay_out())), path)
+
+    def _repr_html_(self) -> str:
+        from rightly.reporting.markup import to_html
+
+        return to_html(self.lay_out())
+
+
+def encode_csv(records: Sequence[Mapping[str, Any]]) -> str:
+    """Records with the same keys as a table; what is not available is empty."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(
+        {key: "" if _is_nan(value) else escape_formula(value) for key, value in record.items()}
+        for record in records
+    )
+    return text.getvalue()
+
+
+def read_results(path: FilePath, kind: str) -> dict[str, Any]:
+    """The content of a JSON file that `to_json` wrote, of this kind and version."""
+    try:
+        content = parse_json(Path(path).read_bytes())
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise ValueError(f"its format is not {FORMAT}")
+    except ValueError as error:
+        raise ValueError(
+            f"{os.fspath(path)} must be JSON of results, as {kind}.to_json(path) or --json of the "
+            f"command writes it: {error}"
+        ) from error
+    if content.get("version") != VERSION:
+        raise ValueError(
+            f"{os.fspath(path)} has version {content.get('version')} of the format, this rightly "
+            f"reads version {VERSION}: write it again, or install the rightly that wrote it"
+        )
+    if content.get("kind") != kind:
+        raise ValueError(
+            f"{os.fspath(path)} must hold a {kind}, got a {content.get('kind')}: write one with "
+            f"{kind}.to_json(path)"
+        )
+    return content
+
+
+def restore_nan(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A row read from JSON, with nan where null stands for what is not available."""
+    return {key: math.nan if value is None else value for key, value in record.items()}
+
+
+def count(items: Any, noun: str) -> str:
+    """How many there are: "1 test set", "2 test sets"."""
+    number = items if isinstance(items, int) else len(items)
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _write(text: str, path: FilePath | None) -> str:
+    if path is not None:
+        write_atomically(Path(path), lambda part: part.write_text(text, encoding="utf-8"))
+    return text

@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Int64
 
 from rightly.calibrators import FittedCalibrator
 from rightly.decisions import exact_interval
-from rightly.evaluation.adapted_sets import MeasuredCalibrator
-from rightly.evaluation.data_sets import TestSets
+from rightly.evaluation.measurement import adapt_in_batches
 from rightly.predictions import Predictions
 from rightly.tensor_shapes import Labels
 
@@ -41,15 +41,19 @@ class SetQuality:
 
 
 def measure_sets(
-    fitted: FittedCalibrator, measured: MeasuredCalibrator, predictions: Predictions, labels: Labels
-) -> SetQuality | None:
-    """Of a calibrator as it is measured; None without sets, no coverage where it is adapted."""
-    if fitted.sets is None:
-        return None
-    members = fitted.sets.contains(measured.probabilities(predictions), predictions.logits)
+    fitted: FittedCalibrator,
+    predictions: Predictions,
+    labels: Labels,
+    adapt: bool | int = False,
+) -> SetQuality:
+    """Of a calibrator with sets; without coverage where it is adapted."""
+    assert fitted.sets is not None
+    batches = adapt_in_batches(fitted, predictions, adapt)
+    probabilities = torch.cat([adapted.probabilities(batch) for adapted, batch in batches])
+    members = fitted.sets.contains(probabilities, predictions.logits)
     sizes = members.sum(-1)
     mean_size, empty, single = (float(x.double().mean()) for x in (sizes, sizes == 0, sizes == 1))
-    if measured is not fitted or fitted.calibrator.is_adapted:
+    if adapt is not False or fitted.calibrator.is_adapted:
         return SetQuality(mean_size, empty, single)
     covered = members.gather(1, labels[:, None]).squeeze(1).cpu().numpy()
     names = predictions.class_names or fitted.class_names
@@ -73,14 +77,6 @@ def cover_classes(
         name = None if names is None else names[k]
         found.append(ClassCoverage(k, name, n, held / n, *exact_interval(held, n)))
     return tuple(sorted(found, key=lambda one: (one.high, one.coverage)))
-
-
-def measure_all_sets(
-    fitted: FittedCalibrator, measured: MeasuredCalibrator, tests: TestSets
-) -> dict[str, SetQuality]:
-    """By test set; empty for a calibrator without sets."""
-    found = {name: measure_sets(fitted, measured, *test) for name, test in tests.items()}
-    return {name: one for name, one in found.items() if one is not None}
 
 
 def describe_set_quality(

@@ -1,4 +1,4 @@
-"""Results for people: comparisons, evaluations, rankings and reports, in every form they take.
+"""Results for people: tables, figures and reports.
 
 Loaded when they are used: `formatting`, `layout`, `markup` and `terminal` need no torch.
 """
@@ -8,10 +8,6 @@ from typing import TYPE_CHECKING
 from rightly.optional import lazy_names
 
 if TYPE_CHECKING:
-    from rightly.reporting.comparison import Comparison as Comparison
-    from rightly.reporting.comparison import compare as compare
-    from rightly.reporting.evaluation_table import Evaluation as Evaluation
-    from rightly.reporting.evaluation_table import evaluate as evaluate
     from rightly.reporting.html_report import Report as Report
     from rightly.reporting.html_report import report as report
     from rightly.reporting.over_classifiers.benchmarks import Benchmark as Benchmark
@@ -22,8 +18,6 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "comparison": ("Comparison", "compare"),
-        "evaluation_table": ("Evaluation", "evaluate"),
         "html_report": ("Report", "report"),
         "over_classifiers.benchmarks": ("Benchmark", "benchmark"),
         "ranking": ("Ranking", "rank"),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from rightly.evaluation.results import SIGNIFICANT, Bootstrap, Result, unique
+from rightly.evaluation.results import SIGNIFICANT, Result, unique
 from rightly.metrics import METRICS
 
 BETTER, WORSE, SAME, REFERENCE, WITHIN_NOISE = "▲", "▼", "·", "◆", "°"
@@ -96,11 +96,11 @@ def describe_accuracy(accuracy: Mapping[str, float]) -> list[str]:
     return [f"Accuracy: {', '.join(parts)}."] if parts else []
 
 
-def describe_adapting(adapt: bool, batch: int | None) -> list[str]:
+def describe_adapting(adapt: bool | int) -> list[str]:
     """To what calibrators were adapted, in one line; nothing where they were not."""
-    if not adapt:
+    if adapt is False:
         return []
-    to = "each test set" if batch is None else f"each {batch} rows of a test set in their order"
+    to = "each test set" if adapt is True else f"each {adapt} rows of a test set in their order"
     return [f"Adapted to {to}, without labels."]
 
 
@@ -184,11 +184,13 @@ def describe_interval() -> str:
     )
 
 
-def describe_bootstrap(reference: str, bootstrap: Bootstrap, metrics: Iterable[str]) -> list[str]:
+def describe_bootstrap(
+    reference: str, resamples: int, seed: int, metrics: Iterable[str]
+) -> list[str]:
     """What marks and numbers mean, below a table with intervals."""
     return [
         f"{BETTER} better and {WORSE} worse than {reference} ({REFERENCE}), {SAME} no detectable "
-        f"difference: paired bootstrap, {bootstrap.resamples} resamples, seed {bootstrap.seed}, "
+        f"difference: paired bootstrap, {resamples} resamples, seed {seed}, "
         f"Holm-corrected over methods, at {100 * SIGNIFICANT:.0f} %.",
         f"{describe_interval()} Values {format_units(metrics)}; binned errors have 25 bins.",
     ]

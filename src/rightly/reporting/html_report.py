@@ -2,29 +2,21 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from rightly.calibrators import CALIBRATORS, FittedCalibrator
+from rightly.calibrators import CALIBRATORS, AnyCalibrator, FittedCalibrator
 from rightly.decisions.decision import ADAPTED
-from rightly.evaluation.data_sets import (
-    LabelledSet,
-    TestSets,
-    load_data_set,
-    load_test_sets,
-    measure_accuracies,
-    open_data_sets,
-)
+from rightly.evaluation.compare import Comparison, MethodLikes, compare, resolve_methods
+from rightly.evaluation.data_sets import load_data_set, load_test_sets, open_data_sets
+from rightly.evaluation.evaluate import Evaluation, evaluate, open_calibrator
 from rightly.evaluation.groups import resolve_groups
-from rightly.evaluation.leakage import CalibrationData, check_test_sets
-from rightly.evaluation.measurement import Progress, compare_methods, resolve_metrics
-from rightly.evaluation.method_selection import resolve_methods
-from rightly.evaluation.results import Bootstrap, Result, unique
+from rightly.evaluation.measurement import resolve_metrics
+from rightly.evaluation.results import FilePath, Result, ResultTable, unique
 from rightly.files import check_target, write_atomically
-from rightly.reporting.comparison import Comparison
-from rightly.reporting.evaluation_table import Evaluation, evaluate_sets, open_calibrator
+from rightly.progress import Progress, track
 from rightly.reporting.html import summary
 from rightly.reporting.html.page import render
 from rightly.reporting.html.study import Pictures, Provenance, Study
@@ -35,12 +27,9 @@ from rightly.reporting.html.study_sets import (
     rank_own_views,
 )
 from rightly.reporting.layout import Layout
-from rightly.reporting.progress_line import follow
 from rightly.reporting.provenance import digest_files, read_versions
-from rightly.reporting.result_table import ResultTable
 
 METHODS = ("uncalibrated", "temperature_scaling", "ensemble_temperature_scaling", "spline")
-METHOD = "correctness_logistic"
 PAGE_METRICS = ("ece", "brier", "ks", "auroc", "aurc")
 
 
@@ -72,7 +61,7 @@ class Report(ResultTable[Result]):
         """Draws a figure of its evaluation."""
         return self.evaluation.plot(kind, **options)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: FilePath) -> None:
         """Writes the page as one HTML file that needs nothing else."""
         write_atomically(Path(path), lambda part: part.write_text(self.html, encoding="utf-8"))
 
@@ -87,63 +76,85 @@ class Report(ResultTable[Result]):
 
 
 def report(
+    calibrator: FilePath | AnyCalibrator,
     tests: Mapping[str, Any],
+    out: FilePath | None = None,
     *,
     cal: Any = None,
-    calibrator: Any = None,
-    out: str | os.PathLike[str] | None = None,
-    methods: str | Sequence[str] | None = METHODS,
-    method: str = METHOD,
+    methods: MethodLikes | None = METHODS,
     metrics: str | Sequence[str] = PAGE_METRICS,
     views: Sequence[str] | None = None,
     images: Any = None,
     groups: Any = None,
     class_names: Sequence[str] | None = None,
     title: str = "this classifier",
-    bootstrap: Bootstrap | None = None,
-    progress: Progress | bool | None = None,
-    command: str = "",
+    resamples: int | None = None,
+    seed: int = 0,
     any_classifier: bool = False,
     allow_overlap: bool = False,
+    command: str = "",
+    progress: Progress | bool = False,
 ) -> Report:
-    """Makes a page about a fitted or saved `calibrator`, or about `method` fitted on `cal`.
+    """Make one HTML page about a calibrator on test sets, written to `out` where it is given.
 
-    With `cal`, it is compared with `methods`; without, `calibrator` stands alone. `images` is the
-    folder, or the images, that the test sets were collected from, to show mistakes. `groups` is a
-    table of them (`evaluation/groups.py`), or maps names of tests to one group a row.
-    `class_names` stand in for those that were collected. The page is written to `out` where it is
-    given; with `views`, only these are used. Test sets of another classifier, or with more than
-    1 % of the calibration rows, are refused unless `any_classifier` or `allow_overlap`.
+    Args:
+        calibrator: A fitted one, the path of a saved one, or with `cal` the name of a method.
+        cal: Calibration data, to fit the methods on that the calibrator is compared with.
+        methods: What to compare with, as for `compare`.
+        views: Use only these views.
+        images: The folder, or the images, that test sets were collected from, to show mistakes.
+        groups: A table of groups of rows (`evaluation/groups.py`), or a mapping of names of tests
+            to one group per row.
+        class_names: In place of those that were collected.
+        resamples: Bootstrap resamples of each test set; None for 1000, or more where many tests
+            ask for it.
+        seed: Of fits and resamples.
+        any_classifier: Take test sets of another classifier.
+        allow_overlap: Take test sets with more than 1 % of the calibration rows.
+        command: What is named as the origin of the page.
+        progress: True for a bar, or a function called with (step, done, total).
     """
-    if cal is None and calibrator is None:
-        raise ValueError("report needs cal, to fit a method on, or calibrator: give one of them")
     measured = unique([*resolve_metrics(metrics), *summary.TESTED])
-    fitted = None if calibrator is None else open_calibrator(calibrator)
+    fitted, name = _open_calibrator(calibrator, cal)
+    is_file = fitted is not None and isinstance(calibrator, str | os.PathLike)
+    file = calibrator if is_file else None
     opened = open_data_sets(tests, views)
     loaded = load_test_sets(opened)
     data = None if cal is None else load_data_set(cal, views, argument="cal")
     read = [*([] if data is None else [data]), *opened.values()]
     paths = [predictions.source.path for predictions, _ in read]
     if out is not None:
-        check_target(out, [calibrator, images, groups, *paths])
-    known = [] if data is None else [CalibrationData.of_predictions(data[0])]
-    known += [] if fitted is None else [CalibrationData.of_calibrator(fitted)]
-    check_test_sets(known, loaded, any_classifier, allow_overlap)
+        check_target(out, [file, images, groups, *paths])
     pictures = None if images is None else Pictures.open(images, loaded)
     of_rows = {} if groups is None else resolve_groups(groups, opened)
-    asked = bootstrap or Bootstrap()
-    comparison = None
-    if data is not None:
-        about = fitted or CALIBRATORS.find(method).name
-        with follow(progress) as step:
-            comparison = _compare_with(about, methods, data, loaded, measured, asked, step)
-        fitted = fitted or open_calibrator(comparison.calibrators[CALIBRATORS.find(method).name])
-    assert fitted is not None
-    evaluation = evaluate_sets(fitted, loaded, measured, asked)
-    with follow(progress) as step:
+    allowed = {"any_classifier": any_classifier, "allow_overlap": allow_overlap}
+    drawn: dict[str, Any] = {"resamples": resamples, "seed": seed, **allowed}
+    comparison = evaluation = None
+    if fitted is not None:  # first, as it may refuse the test sets
+        evaluation = evaluate(fitted, opened, metrics=measured, **drawn)
+    with track(progress) as step:
+        if data is not None:
+            selection = resolve_methods(methods, data, loaded)
+            compared: dict[str, Any] = {**selection.methods}
+            compared.pop(name, None)
+            compared[name] = name if fitted is None else fitted  # the last
+            comparison = compare(
+                data,
+                opened,
+                methods=compared,
+                metrics=measured,
+                intervals=True,
+                progress=step,
+                **drawn,
+            )
+            comparison = replace(comparison, skipped=selection.skipped)
+        if evaluation is None:
+            assert comparison is not None
+            evaluation = evaluate(comparison.calibrators[name], opened, metrics=measured, **drawn)
+        fitted = evaluation.calibrator
         view_gains = rank_own_views(fitted, data, step)
-    resolved = evaluation.bootstrap if comparison is None else comparison.bootstrap
-    assert resolved is not None
+    used = evaluation.resamples if comparison is None else comparison.resamples
+    assert used is not None
     shown = Study(
         title=title,
         method=fitted.title,
@@ -151,17 +162,17 @@ def report(
         sets=build_sets(evaluation, pictures, of_rows),
         metrics=measured,
         provenance=Provenance(
-            command, read_versions(), digest_files([calibrator, groups, *paths]), 0, resolved
+            command, read_versions(), digest_files([file, groups, *paths]), seed, used
         ),
         comparison=() if comparison is None else comparison.results,
-        reference=resolved.reference or "",
+        reference="" if comparison is None else comparison.reference or "",
         fit_notes=() if comparison is None else comparison.notes,
         view_names=fitted.view_names,
         class_names=check_names(class_names or fitted.class_names, loaded),
         keeps_class=fitted.keeps_class,
         class_changes=evaluation.class_changes,
         decision=fitted.decision,
-        file=str(calibrator) if isinstance(calibrator, str | os.PathLike) else "",
+        file=str(file or ""),
         views=view_gains,
         coverage=None if fitted.sets is None else fitted.sets.describe(),
         void=_find_void(fitted),
@@ -182,24 +193,14 @@ def _find_void(fitted: FittedCalibrator) -> str | None:
     return void or (ADAPTED if fitted.calibrator.is_adapted else None)
 
 
-def _compare_with(
-    reported: FittedCalibrator | str,
-    methods: str | Sequence[str] | None,
-    data: LabelledSet,
-    tests: TestSets,
-    metrics: Sequence[str],
-    bootstrap: Bootstrap,
-    progress: Progress | None,
-) -> Comparison:
-    """The calibrator that a report is about, last, beside methods fitted on calibration data."""
-    title = reported if isinstance(reported, str) else reported.title
-    names, skipped = resolve_methods(methods, data, tests)
-    names = [name for name in names if name != title]
-    others = {} if isinstance(reported, str) else {title: reported}
-    names += [] if others else [title]
-    results, calibrators, notes = compare_methods(
-        data, tests, names, metrics, 1, bootstrap, progress, others
-    )
-    resolved = bootstrap.resolve([*names, *others])
-    accuracy = measure_accuracies(tests)
-    return Comparison(results, resolved, skipped, calibrators, data, tests, accuracy, notes)
+def _open_calibrator(calibrator: Any, cal: Any) -> tuple[FittedCalibrator | None, str]:
+    """The calibrator, or None for a method that is fitted on `cal`, and its name in tables."""
+    if not isinstance(calibrator, str) or calibrator not in CALIBRATORS:
+        fitted = open_calibrator(calibrator)
+        return fitted, fitted.title
+    if cal is None:
+        raise ValueError(
+            f"calibrator must be fitted or a path without cal, got the method {calibrator!r}: pass "
+            "cal= to fit it on"
+        )
+    return None, CALIBRATORS.find(calibrator).name

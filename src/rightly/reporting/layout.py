@@ -4,13 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from rightly.evaluation.results import Bootstrap, MethodRank, Result, average_seeds, unique
+from rightly.evaluation.results import MethodRank, Result, average_seeds, count, unique
 from rightly.reporting import formatting
 from rightly.reporting.formatting import NOT_AVAILABLE, REFERENCE, WITHIN_NOISE, format_heading
+from rightly.reporting.set_notes import describe_sets
 
 if TYPE_CHECKING:
-    from rightly.evaluation.measurement import BeforeAfter
-    from rightly.evaluation.method_selection import MethodChoice
+    from rightly.evaluation.compare import Comparison
+    from rightly.evaluation.evaluate import Evaluation
+    from rightly.evaluation.selection import MethodChoice
     from rightly.evaluation.views import ViewCost, ViewGain
 
 
@@ -60,23 +62,14 @@ class Layout:
         return Layout(self.corner, self.names, columns, self.group_notes)
 
 
-def lay_out_comparison(
-    results: Sequence[Result],
-    bootstrap: Bootstrap | None = None,
-    accuracy: Mapping[str, float] | None = None,
-    notes_on_fits: Sequence[str] = (),
-) -> Layout:
-    """Rows are calibrators, columns metrics in groups of test sets; with tests if there are any.
-
-    `accuracy` is the classifier's, by test set.
-    """
-    names = unique(row.calibrator for row in results)
-    reference = None if bootstrap is None else bootstrap.resolve(names).reference
-    metrics = unique(row.metric for row in results)
+def lay_out_comparison(comparison: "Comparison") -> Layout:
+    """Rows are calibrators, columns metrics in groups of test sets; with tests if there are any."""
+    results, names, metrics = comparison.results, comparison.methods, comparison.metrics
+    reference = comparison.reference
     means = average_seeds(results)
     columns: list[Column] = []
     notes: dict[str, list[str]] = {}
-    for dataset in unique(row.dataset for row in results):
+    for dataset in comparison.datasets:
         here = [row for row in results if row.dataset == dataset]
         notes[dataset] = [] if reference is None else formatting.describe_floor(here, reference)
         for metric in metrics:
@@ -99,9 +92,16 @@ def lay_out_comparison(
             columns.append(Column(format_heading(metric), cells, dataset))
     group_notes = {name: [line for line in lines if line] for name, lines in notes.items()}
     legend = [f"Values {formatting.format_units(metrics)}; ↓ lower is better. The best is bold."]
-    if bootstrap is not None and reference is not None:
-        legend = formatting.describe_bootstrap(reference, bootstrap.resolve(names), metrics)
-    notes_on_all = [*formatting.describe_accuracy(accuracy or {}), *legend, *notes_on_fits]
+    if reference is not None and comparison.resamples is not None:
+        legend = formatting.describe_bootstrap(
+            reference, comparison.resamples, comparison.seed, metrics
+        )
+    notes_on_all = [
+        *formatting.describe_accuracy(comparison.accuracy),
+        *legend,
+        *formatting.describe_adapting(comparison.adapt),
+        *comparison.notes,
+    ]
     return Layout("calibrator", names, columns, group_notes, notes_on_all)
 
 
@@ -120,11 +120,16 @@ def _lay_out_value(of_seeds: Sequence[Result], base: float | None, best: float) 
     return Cell(text, formatting.format_interval(row), mark, flag, mean == best)
 
 
-def lay_out_evaluation(sets: "Mapping[str, BeforeAfter]", notes: Sequence[str] = ()) -> Layout:
+def lay_out_evaluation(evaluation: "Evaluation") -> Layout:
     """Rows are metrics, columns before, after and change in groups of test sets."""
-    metrics = unique(metric for one in sets.values() for metric in one.after)
+    metrics = list(next(iter(evaluation.sets.values())).after)
     columns = []
-    for title, one in sets.items():
+    for name, one in evaluation.sets.items():
+        title = (
+            f"{evaluation.calibrator.title} on {name}: "
+            f"{count(len(evaluation.tests[name][0]), 'sample')}, accuracy "
+            f"{formatting.format_percent(evaluation.accuracy[name])} %"
+        )
         pairs = [
             (metric, (one.before[metric].value, one.after[metric].value)) for metric in metrics
         ]
@@ -148,7 +153,28 @@ def lay_out_evaluation(sets: "Mapping[str, BeforeAfter]", notes: Sequence[str] =
             for metric in metrics
         ]
         columns.append(Column("change", changes, title))
-    return Layout("metric", [format_heading(metric) for metric in metrics], columns, notes=notes)
+    headings, notes = [format_heading(metric) for metric in metrics], _note_evaluation(evaluation)
+    return Layout("metric", headings, columns, notes=notes)
+
+
+def _note_evaluation(evaluation: "Evaluation") -> list[str]:
+    """What the numbers mean, then what was adapted, accepted and covered."""
+    metrics = next(iter(evaluation.sets.values())).after
+    notes = [
+        f"Values {formatting.format_units(metrics)}; ↓ lower is better, ↑ higher is better; binned "
+        "errors have 25 bins."
+    ]
+    if evaluation.resamples is not None:
+        notes.append(
+            f"{formatting.describe_interval()} {evaluation.resamples} resamples, seed "
+            f"{evaluation.seed}; changes are paired, each tested alone at 5 %."
+        )
+    notes += [*formatting.describe_adapting(evaluation.adapt), *evaluation.class_changes]
+    notes += describe_sets(evaluation.calibrator, evaluation.set_quality)
+    decision, decisions = evaluation.calibrator.decision, evaluation.decisions.items()
+    if decision is not None and decision.threshold is None:
+        notes.append(f"No threshold: {decision.reason}.")
+    return [*notes, *(f"On {name}: {line}" for name, one in decisions for line in one.describe())]
 
 
 def lay_out_ranking(ranks: Sequence[MethodRank], notes: Sequence[str] = ()) -> Layout:

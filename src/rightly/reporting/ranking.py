@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rightly.evaluation.results import MethodRank, mean_ranks, unique
-from rightly.reporting.comparison import Comparison
+from rightly.evaluation.compare import Comparison
+from rightly.evaluation.results import FilePath, MethodRank, ResultTable, count, mean_ranks, unique
 from rightly.reporting.formatting import format_units
 from rightly.reporting.layout import Layout, lay_out_ranking
-from rightly.reporting.result_table import FilePath, ResultTable, count
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -18,9 +18,11 @@ from rightly.reporting.formatting import BETTER, WORSE
 from rightly.reporting.layout import Cell, Column, Layout
 
 if TYPE_CHECKING:
-    from rightly.evaluation.method_selection import MethodChoice
+    from rightly.evaluation.compare import Comparison
+    from rightly.evaluation.evaluate import Evaluation
+    from rightly.evaluation.selection import MethodChoice
     from rightly.evaluation.views import ViewCost, ViewRanking
-    from rightly.reporting import Benchmark, Comparison, Evaluation, Ranking
+    from rightly.reporting import Benchmark, Ranking
 
 UNBOUND = 100_000  # wider than any table
 STYLES = {BETTER: "bold", WORSE: "italic"}
@@ -44,8 +46,8 @@ def render_comparison(
     comparison: "Comparison", width: int | None, *, with_intervals: bool = True
 ) -> Group:
     """One table with all test sets, or one each; with intervals and tests where there are any."""
-    shown = comparison if with_intervals else replace(comparison, bootstrap=None)
-    return render_layout(shown.lay_out(), width, side_by_side=shown.bootstrap is None)
+    shown = comparison if with_intervals else replace(comparison, resamples=None, reference=None)
+    return render_layout(shown.lay_out(), width, side_by_side=shown.resamples is None)
 
 
 def render_evaluation(evaluation: "Evaluation", width: int | None) -> Group:

@@ -10,7 +10,7 @@ from rightly.optional import require
 from rightly.registry import did_you_mean
 
 if TYPE_CHECKING:
-    from rightly.reporting.comparison import Comparison
+    from rightly.evaluation.compare import Comparison
 
 RUN_NAME = "rightly compare"
 MLFLOW_AT_ONCE = 500  # values; it refuses more than 1,000
@@ -22,7 +22,8 @@ def check_tracker(name: str | None) -> None:
         return
     if name not in TRACKERS:
         raise ValueError(
-            f"log must be one of {', '.join(TRACKERS)}, got {name!r}{did_you_mean(name, TRACKERS)}"
+            f"track must be one of {', '.join(TRACKERS)}, got {name!r}"
+            f"{did_you_mean(name, TRACKERS)}"
         )
     require(name)
 
@@ -57,15 +58,15 @@ def _name(*parts: str) -> str:
 def _list_settings(comparison: "Comparison") -> dict[str, str]:
     from rightly import __version__
 
-    bootstrap = comparison.bootstrap
     return {
         "rightly": __version__,
         "methods": ", ".join(comparison.methods),
         "test_sets": ", ".join(comparison.datasets),
-        "seeds": str(1 + max(row.seed for row in comparison.results)),
+        "repeats": str(len({row.seed for row in comparison.results})),
+        "seed": str(comparison.seed),
         "adapt": str(comparison.adapt),
-        "resamples": "" if bootstrap is None else str(bootstrap.resamples),
-        "reference": "" if bootstrap is None else str(bootstrap.reference),
+        "resamples": "" if comparison.resamples is None else str(comparison.resamples),
+        "reference": comparison.reference or "",
     }
 
 

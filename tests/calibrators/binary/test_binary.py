@@ -12,7 +12,7 @@ from sklearn.isotonic import IsotonicRegression
 import rightly
 from rightly import CALIBRATORS, Predictions
 from rightly.cli import main
-from rightly.evaluation.method_selection import resolve_methods
+from rightly.evaluation.compare import resolve_methods
 from tests.conftest import make
 
 BINARY = [name for name, method in CALIBRATORS.items() if method.fits_classes == 2]
@@ -128,7 +128,7 @@ def test_more_classes_are_refused_by_name_and_skipped_in_a_group(name, sample):
         rightly.calibrator(name).fit(*sample)
     resolved = resolve_methods(["binary", "ts"], sample, {"a": sample})
     assert resolved.skipped[name] == ("2 classes",)
-    assert resolved.methods == ["temperature_scaling"]
+    assert list(resolved.methods) == ["temperature_scaling"]
 
 
 def test_two_classes_are_compared_with_them_by_default():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rightly.evaluation.over_classifiers.value_grid import MEAN, build_grid
-from rightly.evaluation.results import Bootstrap, Result
+from rightly.evaluation.results import Result
 
-BOOTSTRAP = Bootstrap(2000, 0, "a")
+RESAMPLED = (2000, 0)
 
 
 def make_results(values, floor=0.02):
@@ -26,7 +26,7 @@ def test_means_spreads_and_ranks_are_over_classifiers():
             "two": make_results({("a", "x"): 0.3, ("b", "x"): 0.2, ("a", "y"): 0.1, ("b", "y"): 0}),
         }
     )
-    rows = {row[:2]: row for row in grid.average(BOOTSTRAP)}
+    rows = {row[:2]: row for row in grid.average(*RESAMPLED)}
     assert list(rows) == [(m, d) for d in ("x", "y", MEAN) for m in "ab"]
     assert rows["a", "x"].mean == pytest.approx(0.2) and rows["a", "x"].rank == 1.5
     assert math.isnan(rows["a", "x"].low)  # two classifiers tell nothing of others
@@ -39,7 +39,7 @@ def test_means_spreads_and_ranks_are_over_classifiers():
 def test_intervals_are_those_of_a_mean_of_few():
     values = np.random.default_rng(0).normal(0.5, 0.1, 8)
     grid = build_grid({str(i): make_results({("a", "x"): value}) for i, value in enumerate(values)})
-    row = grid.average(BOOTSTRAP)[0]
+    row = grid.average(*RESAMPLED)[0]
     error = values.std(ddof=1) / math.sqrt(8)
     assert row.high - row.low == pytest.approx(2 * 1.96 * error, rel=0.08)
 
@@ -68,6 +68,6 @@ def test_a_value_that_is_none_gives_no_mean_and_no_rank():
         "one": make_results({("a", "x"): math.nan, ("b", "x"): 0.1}),
         "two": make_results({("a", "x"): 0.1, ("b", "x"): 0.2}),
     }
-    a, b = build_grid(results).average(BOOTSTRAP)
+    a, b = build_grid(results).average(*RESAMPLED)
     assert math.isnan(a.mean) and math.isnan(a.low) and b.mean == pytest.approx(0.15)
     assert (a.rank, b.rank) == (1, 2)  # in the one classifier that has both

@@ -6,8 +6,9 @@ from random import Random
 
 from rightly.datasets import open_images
 from rightly.deployment.metadata import read_config
-from rightly.evaluation.results import Bootstrap, Result
-from rightly.reporting import Comparison, rank
+from rightly.evaluation.compare import Comparison
+from rightly.evaluation.results import Result
+from rightly.reporting import rank
 from tests.deployment.tiny_onnx import METADATA
 from tests.fuzz.mutators import mutate_bytes, mutate_json
 from tests.fuzz.target import Files, Target
@@ -26,9 +27,7 @@ def make_samples() -> list[Files]:
         for dataset in ("ind", "blur")
         for metric in ("ece", "brier", "auroc")
     ]
-    comparison = Comparison(
-        rows, Bootstrap(1000, 0, "temperature_scaling"), {"ca_views": ("views",)}
-    )
+    comparison = Comparison(rows, 1000, "temperature_scaling", skipped={"ca_views": ("views",)})
     results = comparison.to_json().encode()
     mappings = {f"mappings/{name}": json.dumps(value).encode() for name, value in MAPPINGS.items()}
     mappings["mappings/imagenet_to_label_2012_v2"] = b"a chair\na tandem\na mountain bike\n"

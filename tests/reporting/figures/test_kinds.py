@@ -118,8 +118,8 @@ def test_steps_show_a_stream_before_and_after_adapting(data):
 
 def test_the_classifiers_own_confidence_comes_first(data):
     fitted = {"x": data.calibrators["temperature_scaling"]}
-    assert list(include_uncalibrated(fitted, TESTS)) == ["uncalibrated", "x"]
-    assert include_uncalibrated(data.calibrators, TESTS) == data.calibrators
+    assert list(include_uncalibrated(fitted)) == ["uncalibrated", "x"]
+    assert include_uncalibrated(data.calibrators) == data.calibrators
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from rightly import Decision
 from rightly.decisions import exact_interval
 from rightly.decisions.costs import measure_cost
 from rightly.evaluation.measurement import BeforeAfter
-from rightly.evaluation.results import Bootstrap, Result
+from rightly.evaluation.results import Result
 from rightly.reporting import report
 from rightly.reporting.html.page import render
 from rightly.reporting.html.study import Example, Provenance, Study, StudySet
@@ -26,11 +26,13 @@ from tests.reporting.html.test_study import make_changes, make_set, make_study
 
 EVIL = '<script>alert("x")</script> & </style>'
 
+OWN = "correctness_logistic"
+
 
 def test_user_text_is_escaped_everywhere():
     one = dataclasses.replace(make_set(name=EVIL), examples=[Example(0, EVIL)])
     rows = [Result(x, EVIL, "brier", 0.1, 0) for x in ("uncalibrated", EVIL)]
-    made = Provenance(EVIL, {EVIL: EVIL}, {EVIL: EVIL}, 0, Bootstrap(100))
+    made = Provenance(EVIL, {EVIL: EVIL}, {EVIL: EVIL}, 0, 100)
     study = Study(
         title=EVIL,
         method=EVIL,
@@ -64,7 +66,7 @@ def test_a_deployed_calibrator_needs_no_calibration_data(sample, other, tmp_path
     path = tmp_path / "c.safetensors"
     fitted = rightly.fit("ca_views", *sample)
     fitted.save(path)
-    made = report({"mine": other}, calibrator=path, bootstrap=Bootstrap(100))
+    made = report(path, {"mine": other}, resamples=100)
     assert made.comparison is None and made.path is None
     assert 'id="methods"' not in made.html and "4 forward passes" in made.html
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -72,14 +74,14 @@ def test_a_deployed_calibrator_needs_no_calibration_data(sample, other, tmp_path
     assert made.html.count(digest) == 2 and "fitted on 300 samples" in made.html
     assert "give nearly all" not in made.html  # what views give needs calibration data
     assert repr(made) == "<Report: ca_views on mine, not saved>"
-    again = report({"mine": other}, calibrator=fitted, bootstrap=Bootstrap(100))
+    again = report(fitted, {"mine": other}, resamples=100)
     assert again.evaluation.to_csv() == made.evaluation.to_csv() and "deployed" not in again.html
     assert made._repr_html_().startswith("<iframe srcdoc=") and "<html" not in made._repr_html_()
 
 
 def test_a_calibrator_with_a_budget_tells_the_passes_it_takes(sample, other):
     fitted = rightly.fit("ca_views", *sample, budget=1.5)
-    made = report({"mine": other}, calibrator=fitted, bootstrap=Bootstrap(100))
+    made = report(fitted, {"mine": other}, resamples=100)
     deferred = fitted.calibrator.needs_views(fitted.select_views(other[0])).double().mean()
     passes = 1 + len(fitted.view_names) * float(deferred)
     assert 1 < passes < 1 + len(fitted.view_names)
@@ -89,7 +91,7 @@ def test_a_calibrator_with_a_budget_tells_the_passes_it_takes(sample, other):
 def test_prediction_sets_are_measured_and_after_adapting_claim_nothing(sample, other):
     held_out, test = make(n=200, seed=7), make(n=150, seed=8)
     fitted = rightly.fit("temperature_scaling", *sample).hold_out(*held_out, coverage=0.8)
-    page = report({"mine": test}, calibrator=fitted, bootstrap=Bootstrap(100)).html
+    page = report(fitted, {"mine": test}, resamples=100).html
     section = page[page.index('<section id="sets">') : page.index('<section id="before-after">')]
     contains = rightly.prediction_sets(fitted, test[0])
     covered = contains.gather(1, test[1][:, None]).double().mean()
@@ -99,14 +101,12 @@ def test_prediction_sets_are_measured_and_after_adapting_claim_nothing(sample, o
     rows = section[section.index("Least covered classes on mine") :]
     assert rows.index(f">class {worst.number}<") < rows.index(f"{100 * worst.high:.1f}</small>")
     assert "80.0 %" in section and "This holds for data like the calibration data" in section
-    adapted = report({"mine": test}, calibrator=fitted.adapt(test[0]), bootstrap=Bootstrap(100))
+    adapted = report(fitted.adapt(test[0]), {"mine": test}, resamples=100)
     assert (
         "Guarantee void: adapted data: no coverage is claimed" in adapted.html
         and "This holds for" not in adapted.html
     )
-    without = report(
-        {"mine": test}, calibrator=rightly.fit("ts", *sample), bootstrap=Bootstrap(100)
-    )
+    without = report(rightly.fit("ts", *sample), {"mine": test}, resamples=100)
     assert 'id="sets"' not in without.html
 
 
@@ -118,7 +118,7 @@ def test_the_decision_is_shown_with_its_guarantee_and_whether_it_is_met():
     cal, test = make(n=1200, seed=3), make(n=400, seed=4)
     fitted = rightly.fit("temperature_scaling", *cal, accuracy=0.5, confidence_level=0.9)
     assert fitted.threshold is not None
-    made = report({"mine": test}, calibrator=fitted, bootstrap=Bootstrap(100))
+    made = report(fitted, {"mine": test}, resamples=100)
     outcome = made.evaluation.decisions["mine"]
     section = cut_decision(made.html)
     guarantee = (
@@ -129,7 +129,7 @@ def test_the_decision_is_shown_with_its_guarantee_and_whether_it_is_met():
     assert f"<span>{100 * outcome.observed.accuracy:.1f}</span>" in section
     assert f">{outcome.verdict}</td>" in section
     assert 'id="target" min="0" max="1" step="0.001" value="0.5"' in made.html
-    adapted = report({"mine": test}, calibrator=fitted.adapt(test[0]), bootstrap=Bootstrap(100))
+    adapted = report(fitted.adapt(test[0]), {"mine": test}, resamples=100)
     section = adapted.html[
         adapted.html.index('id="decision"') : adapted.html.index('id="threshold"')
     ]
@@ -148,7 +148,7 @@ def test_the_decision_is_shown_with_its_guarantee_and_whether_it_is_met():
 def test_a_missing_guarantee_is_explained(sample, other):
     fitted = rightly.fit("temperature_scaling", *sample, accuracy=0.99)
     assert fitted.threshold is None
-    made = report({"mine": other}, calibrator=fitted, bootstrap=Bootstrap(100))
+    made = report(fitted, {"mine": other}, resamples=100)
     assert "No threshold: not with these" in made.html
     assert "No threshold: not with these" in " ".join(made.lay_out().notes)
     assert made.describe()["decision"] == fitted.decision.to_dict()
@@ -157,23 +157,22 @@ def test_a_missing_guarantee_is_explained(sample, other):
 def test_classes_are_called_by_the_names_that_are_given(sample, other):
     names = [f"kind {k}" for k in range(10)]
     fitted = rightly.fit("ts", *sample)
-    options = {"calibrator": fitted, "bootstrap": Bootstrap(100)}
-    made = report({"mine": other}, class_names=names, **options)
+    made = report(fitted, {"mine": other}, class_names=names, resamples=100)
     assert '<th scope="row">kind 3</th>' in made.html
     with pytest.raises(ValueError, match="one name for each of 10 classes, got 9"):
-        report({"mine": other}, class_names=names[:9], **options)
+        report(fitted, {"mine": other}, class_names=names[:9], resamples=100)
 
 
 def test_the_views_that_give_nearly_all_are_named():
     cal, test = (make_telling(seed=seed) for seed in (0, 1))
-    made = report({"mine": test}, cal=cal, methods=["uncalibrated"], bootstrap=Bootstrap(100))
+    made = report(OWN, {"mine": test}, cal=cal, methods=["uncalibrated"], resamples=100)
     assert re.search("<strong>telling</strong> gives nearly all that\\s+3 views give", made.html)
     assert "--views telling<" in made.html
 
 
 def test_a_deployed_calibrator_is_compared_as_it_is(sample, other):
     fitted = rightly.calibrator("spline").fit(*other)
-    made = report({"mine": other}, cal=sample, calibrator=fitted, bootstrap=Bootstrap(200))
+    made = report(fitted, {"mine": other}, cal=sample, resamples=200)
     assert made.comparison.methods[-1] == "spline"
     assert made.comparison.calibrators["spline"].calibrator is fitted
     after = made.evaluation.sets["mine"].after["brier"].value
@@ -184,11 +183,11 @@ def test_a_deployed_calibrator_is_compared_as_it_is(sample, other):
 def test_the_method_is_fitted_once_and_found_by_its_alias(sample, other):
     fits = []
     made = report(
+        "ts",
         {"mine": other},
         cal=sample,
-        method="ts",
         methods=["uncalibrated", "temperature_scaling"],
-        bootstrap=Bootstrap(100),
+        resamples=100,
         progress=lambda name, done, total: fits.append(name),
     )
     assert fits == ["uncalibrated", "temperature_scaling"]
@@ -196,22 +195,24 @@ def test_the_method_is_fitted_once_and_found_by_its_alias(sample, other):
 
 
 def test_a_report_needs_something_to_be_about(other):
-    with pytest.raises(ValueError, match="report needs cal, .* or calibrator"):
-        report({"mine": other})
+    with pytest.raises(ValueError, match="calibrator must be fitted .*: pass cal= to fit it on"):
+        report("ts", {"mine": other})
+    with pytest.raises(FileNotFoundError, match="no calibrator file nothing"):
+        report("nothing", {"mine": other}, cal=other)
     bare = (rightly.Predictions(other[0].logits), other[1])
     with pytest.raises(ValueError, match="needs predictions with view_logits"):
-        report({"mine": bare}, cal=bare, method="ca_views", allow_overlap=True)
+        report("ca_views", {"mine": bare}, cal=bare, allow_overlap=True)
 
 
 def test_mistakes_show_their_pictures(collected):
     folder, names = collected
     made = report(
+        "temperature_scaling",
         {"photos": folder / "preds"},
         cal=folder / "preds",
-        method="temperature_scaling",
         methods=["uncalibrated"],
         images=folder / "images",
-        bootstrap=Bootstrap(100),
+        resamples=100,
         allow_overlap=True,
     )
     assert "data:image/jpeg;base64," in made.html and "without the shift" in made.html
@@ -237,10 +238,11 @@ def page(tmp_path_factory):
     groups = [f"blur set,{row},camera {row % 3}\n" for row in range(395)]
     (folder / "groups.csv").write_text("".join(["test,row,group\n", *groups]))
     report(
+        OWN,
         {f"{name} set": folder / f"{name}.npz" for name in ("ind", "blur")},
+        folder / "r.html",
         groups=folder / "groups.csv",
         cal=folder / "cal.npz",
-        out=folder / "r.html",
         title="the model",
         command="rightly report --title",
     )
@@ -268,7 +270,7 @@ def test_the_page_needs_nothing_else(page):
     for words in (
         "of predictions above 0.9 are wrong",
         "sha256",
-        "seeds",
+        "<dt>seed</dt>",
         "--title",
         "forward pass",
     ):

@@ -10,7 +10,7 @@ from PIL import Image
 from rightly.datasets import UnreadableImage, open_images
 from rightly.evaluation.data_sets import load_test_sets
 from rightly.evaluation.measurement import BeforeAfter
-from rightly.evaluation.results import Bootstrap, Result
+from rightly.evaluation.results import Result
 from rightly.predictions.store import Block, Store
 from rightly.reporting.html.study import (
     Example,
@@ -47,7 +47,7 @@ def make_study(**changes):
     one = make_set()
     one = dataclasses.replace(one, examples=[Example(row) for row in find_worst_mistakes(one)])
     rows = [Result(x, "a", m, 0.1, 0) for x in ("uncalibrated", "ts") for m in ("brier", "auroc")]
-    made = Provenance("rightly report", {"rightly": "0"}, {"cal.npz": "ab"}, 0, Bootstrap(100))
+    made = Provenance("rightly report", {"rightly": "0"}, {"cal.npz": "ab"}, 0, 100)
     study = Study("it", "ts", 100, [one], list(make_changes()), made, rows, "uncalibrated")
     return dataclasses.replace(study, **changes)
 

@@ -12,7 +12,7 @@ from rightly.evaluation.over_classifiers.value_grid import MEAN
 from tests.conftest import make
 
 METHODS = ["uncalibrated", "ts", "ca_only"]  # the last draws at random
-OPTIONS = {"methods": METHODS, "metrics": ["ece", "brier"], "seeds": 2}
+OPTIONS = {"methods": METHODS, "metrics": ["ece", "brier"], "repeats": 2}
 NAMES = ["uncalibrated", "temperature_scaling", "ca_only"]
 
 
@@ -44,8 +44,7 @@ def result(folder, out):
 def test_the_values_are_those_of_compare(folder, result):
     place = folder / "two"
     tests = {name: place / f"{name}.npz" for name in ("blur", "ind")}
-    bootstrap = rightly.Bootstrap(1000)
-    compared = rightly.compare(place / "cal.npz", tests, bootstrap=bootstrap, **OPTIONS)
+    compared = rightly.compare(place / "cal.npz", tests, intervals=True, resamples=1000, **OPTIONS)
     own, expected = list(result.comparisons["two"]), list(compared)
     assert sorted(row[:5] for row in own) == sorted(row[:5] for row in expected)
     floors = [
@@ -80,7 +79,7 @@ def test_more_methods_classifiers_and_seeds_add_only_their_own_fits(folder, resu
     more = rightly.benchmark(
         folder,
         out=tmp_path / "out",
-        **{**OPTIONS, "methods": [*METHODS, "spline"], "seeds": 3},
+        **{**OPTIONS, "methods": [*METHODS, "spline"], "repeats": 3},
         progress=lambda *step: steps.append(step),
     )
     assert more.methods == [*NAMES, "spline"] and steps[-1] == ("two: spline", 17, 18)
@@ -162,7 +161,7 @@ def test_a_group_goes_on_without_a_method_that_fails_and_a_name_does_not(folder)
 
 
 def test_methods_are_adapted_as_by_compare(folder):
-    options = {"methods": ["ts", "transcal"], "metrics": ["brier"], "adapt": True, "batch": 50}
+    options = {"methods": ["ts", "transcal"], "metrics": ["brier"], "adapt": 50}
     shown = rightly.benchmark(folder, classifiers=["one"], tests=["ind"], **options)
     place = folder / "one"
     compared = rightly.compare(place / "cal.npz", {"ind": place / "ind.npz"}, **options)
@@ -203,7 +202,7 @@ def test_all_files_are_written(folder, tmp_path):
         ({"cal": "train"}, "cal must name the predictions to fit on, but there is no 'train' of"),
         ({"classifiers": ["on"]}, "classifiers must be .* got 'on': did you mean 'one'"),
         ({"tests": ["fog"]}, "tests must be test sets of a classifier, blur, ind; got 'fog'"),
-        ({"seeds": 0}, "seeds must be at least 1"),
+        ({"repeats": 0}, "repeats must be at least 1"),
         ({"rope": -1.0}, "rope must be"),
         ({"methods": "tss"}, "methods must be names of methods or groups"),
     ],

@@ -39,7 +39,7 @@ def find_classifiers(
     root = Path(folder)
     if not root.is_dir():
         raise FileNotFoundError(
-            f"folder must hold a folder for each classifier, but there is no folder {root}: "
+            f"directory must hold a folder for each classifier, but there is no folder {root}: "
             f"arrange predictions as {EXPECTED}"
         )
     unread: list[str] = []
@@ -51,7 +51,7 @@ def find_classifiers(
         else:
             unread.append(place.name)
     if not sets:
-        raise ValueError(f"folder must hold predictions as {EXPECTED}, but {root} has none")
+        raise ValueError(f"directory must hold predictions as {EXPECTED}, but {root} has none")
     _check_names("classifiers", classifiers, sets, f"folders with predictions in {root}")
     sets = {name: sets[name] for name in classifiers or sets}
     lacking = [name for name, found in sets.items() if cal not in found]
@@ -73,7 +73,7 @@ def find_classifiers(
     bare = [name for name, one in chosen.items() if not one.tests]
     if bare:
         raise ValueError(
-            f"folder must hold a test set of every classifier, but there is none of "
+            f"directory must hold a test set of every classifier, but there is none of "
             f"{', '.join(bare)} beside {cal!r}: add one, or leave the classifier out by naming "
             "others with classifiers="
         )
@@ -95,8 +95,8 @@ def _find_sets(folder: Path, unread: list[str]) -> dict[str, Path]:
             others.append(f"{folder.name}/{path.name}")
         elif name in sets:
             raise ValueError(
-                f"folder must hold one data set of each name, but {folder} has {sets[name].name} "
-                f"and {path.name}: rename or remove one"
+                f"directory must hold one data set of each name, but {folder} has "
+                f"{sets[name].name} and {path.name}: rename or remove one"
             )
         else:
             sets[name] = path

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from rightly import __version__
 from rightly.calibrators import CALIBRATORS
-from rightly.evaluation.adapted_sets import adapt_to_sets
+from rightly.evaluation.compare import resolve_methods
 from rightly.evaluation.data_sets import (
     LabelledSet,
     TestSets,
@@ -19,8 +19,7 @@ from rightly.evaluation.data_sets import (
     measure_accuracies,
 )
 from rightly.evaluation.leakage import CalibrationData, check_test_sets
-from rightly.evaluation.measurement import Progress, compute_outcomes, compute_values, fit_method
-from rightly.evaluation.method_selection import resolve_methods
+from rightly.evaluation.measurement import compute_outcomes, compute_values, fit_method
 from rightly.evaluation.over_classifiers.fits import Fit, FitKey, FitStore
 from rightly.evaluation.over_classifiers.folders import ClassifierFolder
 from rightly.evaluation.results import RESAMPLES, Result
@@ -28,6 +27,7 @@ from rightly.files import digest_file
 from rightly.metrics import Outcomes
 from rightly.metrics.bootstrap import noise_floor
 from rightly.predictions import Predictions, load
+from rightly.progress import Progress
 from rightly.tensor_shapes import Labels
 
 
@@ -37,12 +37,12 @@ class Task:
 
     methods: str | Sequence[str] | None
     metrics: Sequence[str]
-    seeds: int = 1
+    repeats: int = 1
+    seed: int = 0  # of the first fit
     views: Sequence[str] | None = None
     any_classifier: bool = False
     allow_overlap: bool = False
-    adapt: bool = False  # to each test set, without its labels
-    batch: int | None = None
+    adapt: bool | int = False  # to each test set without its labels, or to batches of it
     labels: Mapping[Path, Path] = field(default_factory=dict)  # of data sets that hold none
     probabilities: bool = False
 
@@ -81,13 +81,12 @@ def plan_classifier(name: str, folder: ClassifierFolder, task: Task) -> Classifi
         check_test_sets([known], data.tests, task.any_classifier, task.allow_overlap)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
-    methods, skipped = resolve_methods(task.methods, data.cal, data.tests)
+    selected, skipped = resolve_methods(task.methods, data.cal, data.tests)
     settings = {
         "rightly": __version__,
         "metrics": list(task.metrics),
         "views": None if task.views is None else list(task.views),
         "adapt": task.adapt,
-        "batch": task.batch,
         "probabilities": task.probabilities,
         "labels": {f"{path}={file}": digest_file(file) for path, file in task.labels.items()},
         "cal": digest_file(folder.cal),
@@ -95,18 +94,17 @@ def plan_classifier(name: str, folder: ClassifierFolder, task: Task) -> Classifi
     }
     sizes = {title: len(test) for title, (test, _) in data.tests.items()}
     accuracy = measure_accuracies(data.tests)
-    return ClassifierPlan(folder, methods, skipped, accuracy, sizes, settings)
+    return ClassifierPlan(folder, list(selected), skipped, accuracy, sizes, settings)
 
 
-def check_kept(store: FitStore, plans: Mapping[str, ClassifierPlan], seeds: int) -> None:
+def check_kept(store: FitStore, plans: Mapping[str, ClassifierPlan], task: Task) -> None:
     """Refuses fits that were made from other data or settings."""
     stale = []
     for name, plan in plans.items():
-        for method in plan.methods:
-            for seed in _seeds(method, seeds):
-                kept = store.read_settings(FitKey(name, method, seed))
-                if kept is not None and kept != plan.settings:
-                    stale.append((FitKey(name, method, seed), _differ(kept, plan.settings)))
+        for key in _keys(name, plan, task):
+            kept = store.read_settings(key)
+            if kept is not None and kept != plan.settings:
+                stale.append((key, _differ(kept, plan.settings)))
     if stale:
         more = f" (and {len(stale) - 1} more)" if len(stale) > 1 else ""
         raise ValueError(
@@ -120,7 +118,7 @@ def measure_classifiers(
     plans: Mapping[str, ClassifierPlan],
     task: Task,
     store: FitStore,
-    progress: Progress | None = None,
+    progress: Progress,
     notify: Callable[[str], object] | None = None,
 ) -> dict[str, ClassifierFits]:
     """Every fit of every plan, read where it is kept, else made and kept.
@@ -135,8 +133,7 @@ def measure_classifiers(
     for name, plan in plans.items():
         fits, data = ClassifierFits(plan), None
         for key in _keys(name, plan, task):
-            if progress is not None:
-                progress(f"{name}: {key.method}", done, total)
+            progress(f"{name}: {key.method}", done, total)
             done += 1
             if key.method in fits.failed:
                 continue
@@ -162,14 +159,14 @@ def measure_classifiers(
 
 def measure_fit(key: FitKey, data: Data, task: Task) -> tuple[Fit, dict[str, Outcomes]]:
     """Fits a method and measures it on every test set, with the noise floor of its ECE."""
-    fitted = fit_method(key.method, *data.cal, seed=key.seed)
-    measured = adapt_to_sets(fitted, task.adapt, task.batch)
+    fitted = fit_method(key.method, *data.cal, key.seed, adaptable=task.adapt is not False)
     results: list[Result] = []
     outcomes: dict[str, Outcomes] = {}
     accuracies: dict[str, tuple[float, float]] = {}
     before = measure_accuracies(data.tests)
     for dataset, (test, truth) in data.tests.items():
-        one = compute_outcomes(measured, fitted.select_views(test), truth, task.metrics)
+        seen = fitted.select_views(test)
+        one = compute_outcomes(fitted, seen, truth, task.metrics, task.adapt)
         outcomes[dataset] = one
         if not fitted.keeps_class:
             accuracies[dataset] = before[dataset], float(one.correct.mean())
@@ -202,13 +199,10 @@ def _load(name: str, folder: ClassifierFolder, task: Task) -> Data:
 
 def _keys(name: str, plan: ClassifierPlan, task: Task) -> Iterator[FitKey]:
     for method in plan.methods:
-        for seed in _seeds(method, task.seeds):
+        # One fit counts for every repeat where nothing is drawn at random.
+        repeats = task.repeats if CALIBRATORS.find(method).is_random else 1
+        for seed in range(task.seed, task.seed + repeats):
             yield FitKey(name, method, seed)
-
-
-def _seeds(method: str, seeds: int) -> range:
-    """One fit counts for every seed where nothing is drawn at random."""
-    return range(seeds if CALIBRATORS.find(method).is_random else 1)
 
 
 def _differ(kept: Mapping[str, Any], now: Mapping[str, Any]) -> str:

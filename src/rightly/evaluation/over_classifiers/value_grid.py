@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Float
 
 from rightly.evaluation.results import (
-    Bootstrap,
     Result,
     average_seeds,
     compute_spread,
@@ -76,10 +75,10 @@ class ValueGrid:
         ]
         return np.moveaxis(np.stack(of_metrics, -1), 2, 1)
 
-    def average(self, bootstrap: Bootstrap) -> list[MeanResult]:
+    def average(self, resamples: int, seed: int) -> list[MeanResult]:
         """One row a method, test set and metric, with intervals by resampling classifiers."""
         count = len(self.classifiers)
-        resampled = self._resample(bootstrap) if count >= FEWEST else None
+        resampled = self._resample(resamples, seed) if count >= FEWEST else None
         rows = []
         for d, dataset in enumerate(self.datasets):
             for m, method in enumerate(self.methods):
@@ -98,16 +97,15 @@ class ValueGrid:
                     rows.append(row)
         return rows
 
-    def _resample(self, bootstrap: Bootstrap) -> np.ndarray:
+    def _resample(self, resamples: int, seed: int) -> np.ndarray:
         """Means of classifiers drawn with replacement, the same for all.
 
         Spread out by sqrt(n / (n - 1)): redrawing n values understates their variance by as much,
         which matters where they are few (Hesterberg, 2015).
         """
-        assert bootstrap.resamples is not None
         n = len(self.classifiers)
-        rng = np.random.default_rng(bootstrap.seed)
-        drawn = rng.multinomial(n, np.full(n, 1 / n), bootstrap.resamples) / n
+        rng = np.random.default_rng(seed)
+        drawn = rng.multinomial(n, np.full(n, 1 / n), resamples) / n
         flat = self.values.reshape(n, -1)
         mean = flat.mean(0)
         means = mean + (drawn @ flat - mean) * math.sqrt(n / (n - 1))
@@ -135,8 +133,8 @@ def build_grid(results: Mapping[str, Sequence[Result]]) -> ValueGrid:
     )
     if not datasets:
         raise ValueError(
-            "folder must hold a test set that every classifier has, but there is none in common: "
-            "give the same name to the same test set, or name classifiers= that share one"
+            "directory must hold a test set that every classifier has, but there is none in "
+            "common: give the same name to the same test set, or name classifiers= that share one"
         )
     methods, lacking_methods = _split_common(
         unique(row.calibrator for row in everything),

@@ -15,7 +15,7 @@ from rightly.reporting.figures.differences import draw_budget, draw_values, draw
 from rightly.reporting.formatting import format_percent
 
 if TYPE_CHECKING:
-    from rightly.evaluation.adapted_sets import MeasuredCalibrator
+    from rightly.calibrators import AnyCalibrator
     from rightly.evaluation.data_sets import LabelledSet, TestSets
 
 UNCALIBRATED = "uncalibrated"
@@ -28,7 +28,8 @@ class FigureData:
     """All that some figure is drawn from."""
 
     tests: "TestSets" = field(default_factory=dict)
-    calibrators: "Mapping[str, MeasuredCalibrator]" = field(default_factory=dict)
+    # None is the classifier's own confidence, never adapted.
+    calibrators: "Mapping[str, AnyCalibrator | None]" = field(default_factory=dict)
     cal: "LabelledSet | None" = None
     results: Sequence[Result] = ()
     method: str = "correctness_logistic"  # fitted on views
@@ -36,6 +37,7 @@ class FigureData:
     bins: int = 15
     resamples: int = 1000
     seed: int = 0  # of fits and resamples
+    adapt: bool | int = False  # calibrators, to each test set or to batches of so many rows
 
 
 @dataclass(frozen=True)
@@ -81,14 +83,11 @@ def draw_figure(kind: str, data: FigureData) -> Any:
 
 
 def include_uncalibrated(
-    calibrators: "Mapping[str, MeasuredCalibrator]", tests: "TestSets"
-) -> "dict[str, MeasuredCalibrator]":
+    calibrators: "Mapping[str, AnyCalibrator | None]",
+) -> "dict[str, AnyCalibrator | None]":
     """The calibrators, and before them the classifier's own confidence if it is not among them."""
-    from rightly.evaluation.measurement import fit_uncalibrated
-
-    if UNCALIBRATED in calibrators:
-        return dict(calibrators)
-    return {UNCALIBRATED: fit_uncalibrated(*next(iter(tests.values()))), **calibrators}
+    own = {} if UNCALIBRATED in calibrators else {UNCALIBRATED: None}
+    return {**own, **calibrators}
 
 
 def _compute_outcomes(data: FigureData) -> dict[tuple[str, str], Outcomes]:
@@ -96,7 +95,9 @@ def _compute_outcomes(data: FigureData) -> dict[tuple[str, str], Outcomes]:
     from rightly.evaluation.measurement import compute_outcomes
 
     return {
-        (dataset, name): compute_outcomes(one, one.select_views(test), truth, ["brier"])
+        (dataset, name): compute_outcomes(
+            one, test if one is None else one.select_views(test), truth, ["brier"], data.adapt
+        )
         for dataset, (test, truth) in data.tests.items()
         for name, one in data.calibrators.items()
     }
@@ -179,17 +180,21 @@ def _draw_risk_coverage(data: FigureData) -> Any:
 
 
 def _draw_temperature(data: FigureData) -> Any:
+    import torch
+
+    from rightly.evaluation.measurement import adapt_in_batches
     from rightly.reporting.figures.studies import draw_temperature
     from rightly.reporting.figures.style import make_panels, strip_inner_labels
 
     axes, columns = make_panels(len(data.tests), 2, height=2.6)
     for ax, (dataset, (test, _)) in zip(axes, data.tests.items(), strict=True):
         raw = test.confidence.cpu().numpy()
-        temperatures = {
-            name: one.temperature(one.select_views(test)).cpu().numpy()
-            for name, one in data.calibrators.items()
-            if name != UNCALIBRATED
-        }
+        temperatures = {}
+        for name, one in data.calibrators.items():
+            if one is not None and name != UNCALIBRATED:
+                batches = adapt_in_batches(one, one.select_views(test), data.adapt)
+                t = torch.cat([adapted.temperature(batch) for adapted, batch in batches])
+                temperatures[name] = t.cpu().numpy()
         bands = {name: curves.temperature_band(raw, t) for name, t in temperatures.items()}
         draw_temperature(bands, ax, dataset)
     strip_inner_labels(axes, columns)
@@ -199,7 +204,7 @@ def _draw_temperature(data: FigureData) -> Any:
 def _draw_steps(data: FigureData) -> Any:
     from rightly.reporting.figures.steps import draw_steps
 
-    return draw_steps(data.tests, data.calibrators, data.bins)
+    return draw_steps(data)
 
 
 FIGURES: dict[str, Figure] = {

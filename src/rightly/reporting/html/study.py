@@ -15,7 +15,7 @@ from rightly.decisions import Decision, exact_interval
 from rightly.decisions.outcome import DecisionOutcome
 from rightly.evaluation.data_sets import TestSets
 from rightly.evaluation.measurement import BeforeAfter
-from rightly.evaluation.results import Bootstrap, Result
+from rightly.evaluation.results import Result
 from rightly.evaluation.set_quality import ClassCoverage, cover_classes
 from rightly.evaluation.views import ViewRanking
 from rightly.optional import require
@@ -93,8 +93,8 @@ class Provenance:
     command: str
     versions: Mapping[str, str]
     digests: Mapping[str, str]  # SHA-256 by file
-    seed: int  # of fits
-    bootstrap: Bootstrap
+    seed: int  # of fits and resamples
+    resamples: int
 
 
 @dataclass(frozen=True, eq=False)

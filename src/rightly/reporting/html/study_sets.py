@@ -8,11 +8,11 @@ from torch import Tensor
 
 from rightly.calibrators import FittedCalibrator, prediction_sets
 from rightly.evaluation.data_sets import LabelledSet, TestSets
+from rightly.evaluation.evaluate import Evaluation
 from rightly.evaluation.groups import GroupNames
-from rightly.evaluation.measurement import Progress
 from rightly.evaluation.views import ViewRanking, measure_passes, rank_views
 from rightly.predictions import Predictions
-from rightly.reporting.evaluation_table import Evaluation
+from rightly.progress import Progress
 from rightly.reporting.html.study import (
     UNSHIFTED_PICTURES,
     WORST,
@@ -26,13 +26,12 @@ MOST_VIEWS = 3  # of which it is told what they gain beside all
 
 
 def rank_own_views(
-    fitted: FittedCalibrator, data: LabelledSet | None, progress: Progress | None
+    fitted: FittedCalibrator, data: LabelledSet | None, progress: Progress
 ) -> ViewRanking | None:
     """What up to three of its views gain on the calibration data, where both are there."""
     if data is None or not fitted.view_names:
         return None
-    if progress is not None:
-        progress("ranking views", 1, 1)
+    progress("ranking views", 1, 1)
     return rank_views(fitted.select_views(data[0]), data[1], most=MOST_VIEWS)
 
 

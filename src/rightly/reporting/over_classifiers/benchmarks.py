@@ -1,6 +1,5 @@
 """Methods over classifiers by folder: measured once, kept, averaged, tested, drawn."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -8,8 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rightly.evaluation.adapted_sets import check_batch
-from rightly.evaluation.measurement import TABLE_METRICS, Progress, resolve_metrics
+from rightly.calibrators import CALIBRATORS
+from rightly.checks import check_count
+from rightly.evaluation.compare import Comparison
+from rightly.evaluation.measurement import TABLE_METRICS, check_adapt, resolve_metrics
 from rightly.evaluation.over_classifiers.fits import FitKey, FitStore
 from rightly.evaluation.over_classifiers.folders import find_classifiers
 from rightly.evaluation.over_classifiers.measuring import (
@@ -20,17 +21,21 @@ from rightly.evaluation.over_classifiers.measuring import (
 )
 from rightly.evaluation.over_classifiers.method_tests import compare_over_classifiers
 from rightly.evaluation.over_classifiers.value_grid import MEAN, MeanResult, ValueGrid, build_grid
-from rightly.evaluation.results import Bootstrap
+from rightly.evaluation.results import (
+    FilePath,
+    ResultTable,
+    count,
+    resolve_reference,
+    resolve_resamples,
+)
 from rightly.metrics import Outcomes
 from rightly.predictions.store import lock_folder
-from rightly.reporting.comparison import Comparison
+from rightly.progress import Progress, track
 from rightly.reporting.formatting import describe_adapting
 from rightly.reporting.layout import Layout
 from rightly.reporting.over_classifiers.layouts import describe_means, lay_out_means
 from rightly.reporting.over_classifiers.method_tests import MethodTests
 from rightly.reporting.over_classifiers.notes import build_comparison, describe_fits
-from rightly.reporting.progress_line import follow
-from rightly.reporting.result_table import ResultTable, count, describe_bootstrap
 
 ROPE = 0.001  # a tenth of a point: for less nobody changes a method
 FITS = "fits"  # the folder of what is kept, below `out`
@@ -48,14 +53,16 @@ class Benchmark(ResultTable[MeanResult]):
 
     comparisons: Mapping[str, Comparison]
     grid: ValueGrid
-    bootstrap: Bootstrap  # of classifiers, with resamples and reference as they were used
     store: FitStore
+    resamples: int  # of classifiers
+    reference: str  # that the others are tested against
+    seed: int
     rope: float = ROPE
     notes: Sequence[str] = ()
 
     @cached_property
     def rows(self) -> Sequence[MeanResult]:
-        return self.grid.average(self.bootstrap)
+        return self.grid.average(self.resamples, self.seed)
 
     @property
     def classifiers(self) -> Sequence[str]:
@@ -80,12 +87,8 @@ class Benchmark(ResultTable[MeanResult]):
         """Tests over classifiers; None where there is one classifier or method only."""
         if len(self.classifiers) < 2 or len(self.methods) < 2:
             return None
-        reference = self.bootstrap.reference
-        assert reference is not None
-        tests, metrics = compare_over_classifiers(
-            self.grid, reference, self.rope, self.bootstrap.seed
-        )
-        return MethodTests(tests, metrics, reference, self.rope) if tests else None
+        tests, metrics = compare_over_classifiers(self.grid, self.reference, self.rope, self.seed)
+        return MethodTests(tests, metrics, self.reference, self.rope) if tests else None
 
     def to_records(self) -> list[dict[str, Any]]:
         return [row._asdict() for row in self.rows]
@@ -99,13 +102,15 @@ class Benchmark(ResultTable[MeanResult]):
         ]
 
     def lay_out(self) -> Layout:
-        legend = describe_means(self.rows, self.classifiers, self.bootstrap)
+        legend = describe_means(self.rows, self.classifiers, self.resamples, self.seed)
         return lay_out_means(self.rows, self.classifiers, [*legend, *self.notes])
 
     def describe(self) -> dict[str, Any]:
         return {
             "classifiers": list(self.classifiers),
-            **describe_bootstrap(self.bootstrap),
+            "resamples": self.resamples,
+            "reference": self.reference,
+            "seed": self.seed,
             "skipped": {name: list(needs) for name, needs in self.skipped.items()},
             "notes": list(self.notes),
             "tests": None if self.tests is None else self.tests.describe(),
@@ -123,12 +128,12 @@ class Benchmark(ResultTable[MeanResult]):
         return draw_benchmark(self, kind, **options)
 
     def read_outcomes(self, classifier: str, method: str, dataset: str) -> Outcomes:
-        """Confidence and correctness of the first seed's fit on one test set."""
-        return self.store.read_outcomes(FitKey(classifier, method, 0), dataset)
+        """Confidence and correctness of the first fit on one test set."""
+        return self.store.read_outcomes(FitKey(classifier, method, self.seed), dataset)
 
     def save(
         self,
-        folder: str | os.PathLike[str],
+        folder: FilePath,
         figures: Sequence[str] | None = None,
     ) -> list[Path]:
         """Writes every table and figure into a folder, and returns their paths."""
@@ -142,72 +147,95 @@ class Benchmark(ResultTable[MeanResult]):
 
 
 def benchmark(
-    folder: str | os.PathLike[str],
+    directory: FilePath,
     *,
-    out: str | os.PathLike[str] | None = None,
+    out: FilePath | None = None,
     methods: str | Sequence[str] | None = "all",
     metrics: str | Sequence[str] = TABLE_METRICS,
-    seeds: int = 1,
     cal: str = "cal",
     classifiers: Sequence[str] | None = None,
     tests: Sequence[str] | None = None,
     views: Sequence[str] | None = None,
-    bootstrap: Bootstrap | None = None,
+    resamples: int | None = None,
+    reference: str | None = None,
+    repeats: int = 1,
+    seed: int = 0,
+    adapt: bool | int = False,
     rope: float = ROPE,
     replace: bool = False,
-    progress: Progress | bool | None = None,
-    notify: Callable[[str], object] | None = None,
     any_classifier: bool = False,
     allow_overlap: bool = False,
-    adapt: bool = False,
-    batch: int | None = None,
-    labels: Mapping[Any, str | os.PathLike[str]] | None = None,
+    labels: Mapping[Any, FilePath] | None = None,
     probabilities: bool = False,
+    notify: Callable[[str], object] | None = None,
+    progress: Progress | bool = False,
 ) -> Benchmark:
-    """Fits methods for every classifier of a folder, FOLDER/CLASSIFIER/SET, and averages over them.
+    """Fit methods for every classifier of a directory, and average over them.
 
-    Each is fitted on the set named `cal` and measured on all others, or those in `tests`. Fits are
-    kept below `out` as they are made: a stopped call goes on when it is repeated, and one with more
-    methods, classifiers or seeds adds what is new. Fits of other data or settings are refused, or
-    measured again with `replace`. `methods`, `metrics`, `seeds`, `views`, `any_classifier`,
-    `allow_overlap`, `adapt` and `batch` are those of `compare`; `bootstrap` resamples classifiers,
-    and names the reference of the tests, in which differences within `rope` are none. A method that
-    came with a group and cannot be fitted is left out; `notify` is called with a line about it.
-    `labels` maps paths of data sets without labels to files with them; with `probabilities`, arrays
-    hold these, as in `load`.
+    Predictions lie in DIRECTORY/CLASSIFIER/SET. A method that came with a group and cannot be
+    fitted is left out.
+
+    Args:
+        out: Fits are kept below it as they are made: a stopped call goes on when it is repeated,
+            and one with more methods, classifiers or repeats adds what is new. Fits of other data
+            or settings are refused.
+        methods, metrics, repeats, adapt, any_classifier, allow_overlap: As for `compare`.
+        cal: The set of each classifier to fit on.
+        classifiers: Names; None for all.
+        tests: Sets to measure on; None for all others.
+        views: Use only these views.
+        resamples: Of classifiers; None for 1000, or more where many tests ask for it.
+        reference: That the others are tested against; None for temperature scaling, or the first.
+        seed: Of fits, from it on, and of resamples.
+        labels: Paths of data sets without labels, and of files with them.
+        probabilities: Arrays hold these, as in `load`.
+        rope: Difference up to which methods count as the same.
+        replace: Measure again what other data or settings gave.
+        notify: Called with a line about each method that is left out.
+        progress: True for a bar, or a function called with (step, done, total).
     """
-    if seeds < 1:
-        raise ValueError(f"seeds must be at least 1, got {seeds}")
-    check_batch(adapt, batch)
+    check_count("repeats", repeats)
+    check_adapt(adapt)
     if not 0 <= rope < 1:
         raise ValueError(f"rope must be a difference of at least 0 and below 1, got {rope}")
     place = None if out is None else Path(out)
-    if place is not None and Path(folder).resolve() in (place.resolve(), *place.resolve().parents):
+    root = Path(directory).resolve()
+    if place is not None and root in (place.resolve(), *place.resolve().parents):
         raise ValueError(
-            f"out must lie outside of the folder of the classifiers, {folder}, where it would be "
-            f"taken for one, got {place}: choose another out"
+            f"out must lie outside of the directory of the classifiers, {directory}, where it "
+            f"would be taken for one, got {place}: choose another out"
         )
-    found = find_classifiers(folder, cal, classifiers, tests)
-    chosen = resolve_metrics(metrics)
-    files = {Path(path): Path(file) for path, file in (labels or {}).items()}
-    options = (views, any_classifier, allow_overlap, adapt, batch, files, probabilities)
-    task = Task(methods, chosen, seeds, *options)
+    found = find_classifiers(directory, cal, classifiers, tests)
+    task = Task(
+        methods,
+        resolve_metrics(metrics),
+        repeats,
+        seed,
+        views,
+        any_classifier,
+        allow_overlap,
+        adapt,
+        {Path(path): Path(file) for path, file in (labels or {}).items()},
+        probabilities,
+    )
     kept = None
     if place is not None:
         kept = place / FITS
         kept.mkdir(parents=True, exist_ok=True)
-    with nullcontext() if kept is None else lock_folder(kept), follow(progress) as step:
+    with nullcontext() if kept is None else lock_folder(kept), track(progress) as step:
         store, plans = FitStore(kept), {}
         for i, (name, one) in enumerate(found.classifiers.items()):
-            if step is not None:
-                step(f"{name}: reading", i, len(found.classifiers))
+            step(f"{name}: reading", i, len(found.classifiers))
             plans[name] = plan_classifier(name, one, task)
         if not replace:
-            check_kept(store, plans, seeds)
+            check_kept(store, plans, task)
         fits = measure_classifiers(plans, task, store, step, notify)
     comparisons = {name: build_comparison(one, task) for name, one in fits.items()}
     grid = build_grid({name: one.results for name, one in comparisons.items()})
-    asked = (bootstrap or Bootstrap()).resolve(list(grid.methods))
-    notes = [*describe_adapting(adapt, batch), *grid.missing]
+    resamples = resolve_resamples(resamples, len(grid.methods))
+    if reference is not None and reference in CALIBRATORS:
+        reference = CALIBRATORS[reference].name
+    reference = resolve_reference(reference, grid.methods)
+    notes = [*describe_adapting(adapt), *grid.missing]
     notes += [*describe_fits(fits, grid, found.unread)]
-    return Benchmark(comparisons, grid, asked, store, rope, notes)
+    return Benchmark(comparisons, grid, store, resamples, reference, seed, rope, notes)

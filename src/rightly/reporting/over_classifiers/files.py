@@ -5,10 +5,10 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rightly.evaluation.results import ResultTable, encode_csv
 from rightly.files import write_atomically
 from rightly.reporting import markup
 from rightly.reporting.over_classifiers.pictures import choose_methods
-from rightly.reporting.result_table import ResultTable, encode_csv
 
 if TYPE_CHECKING:
     from rightly.reporting.over_classifiers.benchmarks import Benchmark

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from rightly.evaluation.over_classifiers.method_tests import MethodTest, MetricTest
 from rightly.evaluation.over_classifiers.significance import min_classifiers
 from rightly.evaluation.over_classifiers.value_grid import FEWEST, MEAN, MeanResult
-from rightly.evaluation.results import SIGNIFICANT, Bootstrap, Result, unique
+from rightly.evaluation.results import SIGNIFICANT, Result, unique
 from rightly.metrics import METRICS
 from rightly.reporting import formatting
 from rightly.reporting.formatting import (
@@ -63,7 +63,7 @@ def _lay_out_ranks(ranks: Sequence[float]) -> list[Cell]:
 
 
 def describe_means(
-    rows: Sequence[MeanResult], classifiers: Sequence[str], bootstrap: Bootstrap
+    rows: Sequence[MeanResult], classifiers: Sequence[str], resamples: int, seed: int
 ) -> list[str]:
     """What the numbers mean, and what one classifier cannot tell."""
     metrics = unique(row.metric for row in rows)
@@ -77,8 +77,8 @@ def describe_means(
         ]
     else:
         intervals = (
-            f"with 95 % intervals from {bootstrap.resamples} resamples of the classifiers, seed "
-            f"{bootstrap.seed}: what other classifiers like these would give"
+            f"with 95 % intervals from {resamples} resamples of the classifiers, seed {seed}: "
+            "what other classifiers like these would give"
         )
         if len(classifiers) < FEWEST:
             intervals = f"without intervals, which need {FEWEST}"

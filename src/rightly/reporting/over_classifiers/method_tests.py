@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rightly.evaluation.over_classifiers.method_tests import MethodTest, MetricTest
+from rightly.evaluation.results import ResultTable, count
 from rightly.reporting.layout import Layout
 from rightly.reporting.over_classifiers.layouts import lay_out_tests
-from rightly.reporting.result_table import ResultTable, count
 
 FIGURE = "critical-difference"
 

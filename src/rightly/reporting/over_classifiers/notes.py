@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from rightly.evaluation.compare import Comparison
 from rightly.evaluation.over_classifiers.measuring import ClassifierFits, Task
 from rightly.evaluation.over_classifiers.value_grid import ValueGrid
 from rightly.evaluation.results import Result, describe_class_changes, gather_notes, unique
-from rightly.reporting.comparison import Comparison
 from rightly.reporting.formatting import describe_accuracy
 
 
@@ -15,9 +15,9 @@ def build_comparison(fits: ClassifierFits, task: Task) -> Comparison:
     """What `compare` would have given; a fit without chance counts for every seed."""
     results: list[Result] = []
     for of_method in fits.fits.values():
-        for seed in range(task.seeds):
-            one = of_method[min(seed, len(of_method) - 1)]
-            results += [row._replace(seed=seed) for row in one.results]
+        for i in range(task.repeats):
+            one = of_method[min(i, len(of_method) - 1)]
+            results += [row._replace(seed=task.seed + i) for row in one.results]
     notes = [
         *describe_class_changes({name: of[0].accuracies for name, of in fits.fits.items()}),
         *gather_notes({name: [one.note for one in of] for name, of in fits.fits.items()}),
@@ -26,12 +26,11 @@ def build_comparison(fits: ClassifierFits, task: Task) -> Comparison:
     plan = fits.plan
     return Comparison(
         results,
-        None,
-        plan.skipped,
+        seed=task.seed,
+        adapt=task.adapt,
+        skipped=plan.skipped,
         accuracy=plan.accuracy,
         notes=notes,
-        adapt=task.adapt,
-        batch=task.batch,
     )
 
 

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rightly.evaluation.results import count
 from rightly.registry import did_you_mean
 from rightly.reporting.over_classifiers.method_tests import FIGURE
-from rightly.reporting.result_table import count
 
 if TYPE_CHECKING:
     from rightly.reporting.over_classifiers.benchmarks import Benchmark

@@ -7,10 +7,9 @@ import pytest
 import torch
 
 import rightly
+from rightly.evaluation.evaluate import evaluate
 from rightly.evaluation.measurement import measure
-from rightly.evaluation.results import Bootstrap
 from rightly.metrics import METRICS
-from rightly.reporting import evaluate
 from tests.conftest import make
 
 
@@ -24,7 +23,7 @@ def test_a_saved_a_fitted_and_a_plain_calibrator_give_the_same(fitted, other, tm
     loaded = rightly.load_calibrator(tmp_path / "c.safetensors")
     expected = measure(fitted, *other)
     for one in (fitted, loaded, tmp_path / "c.safetensors", str(tmp_path / "c.safetensors")):
-        evaluation = evaluate(one, {"mine": other})
+        evaluation = evaluate(one, {"mine": other}, intervals=False)
         after = {name: row.value for name, row in evaluation.sets["mine"].after.items()}
         assert after == pytest.approx(expected, nan_ok=True)
     assert len(evaluation) == 3 * len(METRICS)
@@ -38,8 +37,8 @@ def test_test_sets_may_have_more_views_than_it_was_fitted_on(sample, other):
 
 
 def test_intervals_and_accuracy_are_told(fitted, other):
-    evaluation = evaluate(fitted, {"a": other}, metrics=["ece", "nll"], bootstrap=Bootstrap(seed=2))
-    assert evaluation.bootstrap == Bootstrap(1000, 2)
+    evaluation = evaluate(fitted, {"a": other}, metrics=["ece", "nll"], seed=2)
+    assert (evaluation.resamples, evaluation.seed) == (1000, 2)
     accuracy = float(other[0].correct(other[1]).double().mean())
     assert evaluation.accuracy["a"] == pytest.approx(accuracy)
     text = evaluation.to_markdown()
@@ -83,7 +82,7 @@ def test_a_table_and_a_report_say_where_accuracy_changed():
     assert before < after and said in rightly.evaluate(fitted, tests).to_markdown().replace(
         "\\", ""
     )
-    page = rightly.report(tests, calibrator=fitted, bootstrap=rightly.Bootstrap(200)).html
+    page = rightly.report(fitted, tests, resamples=200).html
     assert said in page
     compared = rightly.compare(
         (predictions, moved),

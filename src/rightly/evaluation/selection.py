@@ -1,6 +1,6 @@
-"""Which methods the data allow, and which one to use, by the calibration data alone.
+"""Method "auto": select a method by cross-validation on the calibration data.
 
-To select one, every candidate is cross-validated over images by the squared error of its
+Every candidate is cross-validated over images by the squared error of its
 confidence. Where there are images under synthetic shifts, these count too: with the images, each
 fit leaves out kinds of shifts, and only those evaluate it. The simplest
 candidate wins that is not worse than the best by more than one standard error of their difference.
@@ -8,22 +8,17 @@ candidate wins that is not worse than the best by more than one standard error o
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
 from rightly.calibrators import CALIBRATORS, calibrator
 from rightly.checks import check_share
-from rightly.evaluation.data_sets import LabelledSet, TestSets
-from rightly.evaluation.results import unique
 from rightly.predictions import Predictions, check_labels
 from rightly.predictions.rows import sort_rows
 from rightly.progress import Progress, track
-from rightly.registry import did_you_mean
 from rightly.shapes import AnyArray
-
-DEFAULT_GROUPS = ("baseline", "binary", "paper", "own")
 
 # From the simplest on.
 CANDIDATES = (
@@ -57,60 +52,6 @@ def find_missing_inputs(name: str, predictions: Iterable[Predictions]) -> tuple[
         needed.append(f"{count} classes")
     used = [use for use in method.uses if any(lack(use)) and not all(lack(use))]
     return (*needed, *used)
-
-
-class ResolvedMethods(NamedTuple):
-    """Methods to compare, by canonical name, and what the others lack."""
-
-    methods: list[str]
-    skipped: Mapping[str, tuple[str, ...]]
-
-
-def resolve_methods(
-    methods: str | Sequence[str] | None,
-    cal: LabelledSet,
-    tests: TestSets,
-    may_be_none: bool = False,
-) -> ResolvedMethods:
-    """The methods that names, aliases and groups select; of groups, those whose inputs are there.
-
-    None stands for the groups baseline, binary, paper and own, "all" for every group. A method
-    called by its own name is not skipped: it is refused when it is fitted. With `may_be_none`, no
-    names are no error: others are compared.
-    """
-    groups = {method.group for method in CALIBRATORS.values()}
-    asked = (
-        DEFAULT_GROUPS if methods is None else (methods,) if isinstance(methods, str) else methods
-    )
-    everywhere = [cal[0], *(test for test, _ in tests.values())]
-    selected: list[str] = []
-    skipped: dict[str, tuple[str, ...]] = {}
-    for item in asked:
-        if item != "all" and item not in groups:
-            if item not in CALIBRATORS:
-                names = [*CALIBRATORS, *sorted(groups), "all"]
-                raise ValueError(
-                    f"methods must be names of methods or groups, {', '.join(names)}; "
-                    f"got {item!r}{did_you_mean(item, names)}"
-                )
-            selected.append(CALIBRATORS[item].name)
-            continue
-        for name, method in CALIBRATORS.items():
-            if item in ("all", method.group):
-                lacking = find_missing_inputs(name, everywhere)
-                if lacking:
-                    skipped[name] = lacking
-                else:
-                    selected.append(name)
-    if not selected and (skipped or not may_be_none):
-        raise ValueError(
-            "methods must hold one whose inputs are in all data, but "
-            + "; ".join(f"{name} needs {', '.join(needs)}" for name, needs in skipped.items())
-        )
-    if methods is None:  # in the order of the registry, whatever that of the groups
-        selected = [name for name in CALIBRATORS if name in selected]
-    kept = {name: needs for name, needs in skipped.items() if name not in selected}
-    return ResolvedMethods(unique(selected), kept)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import rightly
-from rightly.evaluation.given_methods import sort_given
+from rightly.evaluation.compare import resolve_methods
 from tests.conftest import make
 
 
@@ -35,7 +35,7 @@ def values(comparison, seed=0):
 def test_objects_are_rows_beside_names_with_intervals():
     instance = Constant(0.1)
     methods = ["ts", instance, partial(rightly.calibrator, "spline")]
-    comparison = compare(methods, bootstrap=rightly.Bootstrap(200))
+    comparison = compare(methods, intervals=True, resamples=200)
     assert comparison.methods == ["temperature_scaling", "Constant", "calibrator"]
     assert not instance.is_fitted  # a copy was
     by_name = compare(["ts", "spline"])
@@ -47,7 +47,7 @@ def test_objects_are_rows_beside_names_with_intervals():
 def test_what_is_fitted_stays_as_it_is_and_counts_for_every_seed():
     fitted = Constant().fit(make()[0], torch.zeros(300, dtype=torch.int64))
     kept = rightly.fit("temperature_scaling", *make())
-    comparison = compare({"zero": fitted, "kept": kept, "drawn": Constant, "s": "ts"}, seeds=2)
+    comparison = compare({"zero": fitted, "kept": kept, "drawn": Constant, "s": "ts"}, repeats=2)
     test, truth = make(seed=1)
     right = test.correct(truth).double()
     assert values(comparison)["zero"] == pytest.approx(float((right - fitted.value).pow(2).mean()))
@@ -75,6 +75,6 @@ def test_what_is_no_method_is_refused(methods, error, message):
 def test_what_another_library_fits_is_pointed_to_the_adapter():
     # Below `compare`, whose annotations the tests enforce.
     with pytest.raises(TypeError, match=r"must be names, calibrators.*got int: .*package.md shows"):
-        sort_given([3])
+        resolve_methods([3], make(), {})
     with pytest.raises(TypeError, match=r"methods\['a'\] must be a name.*got float"):
-        sort_given({"a": 3.5})
+        resolve_methods({"a": 3.5}, make(), {})

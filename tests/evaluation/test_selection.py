@@ -6,11 +6,8 @@ import torch
 import rightly
 from rightly import Predictions
 from rightly.calibrators import CALIBRATORS
-from rightly.evaluation.method_selection import (
-    find_missing_inputs,
-    resolve_methods,
-    select_method,
-)
+from rightly.evaluation.compare import resolve_methods
+from rightly.evaluation.selection import find_missing_inputs, select_method
 from tests.evaluation.test_views import make_telling
 
 SIMPLE = ("uncalibrated", "temperature_scaling", "spline")
@@ -31,19 +28,19 @@ def names_of(*groups):
 class TestResolving:
     def test_without_methods_baselines_the_papers_and_our_own_are_compared(self, sample, other):
         methods, skipped = resolve_methods(None, sample, {"a": other})
-        assert methods == names_of("baseline", "paper", "own")
+        assert list(methods) == names_of("baseline", "paper", "own")
         assert skipped == dict.fromkeys(names_of("binary"), ("2 classes",))
 
     def test_all_are_in_the_order_of_the_registry(self, sample, other):
         any_classes = [name for name, method in CALIBRATORS.items() if not method.fits_classes]
-        assert resolve_methods("all", sample, {"a": other}).methods == any_classes
+        assert list(resolve_methods("all", sample, {"a": other}).methods) == any_classes
 
     def test_names_aliases_and_groups_are_taken_in_the_order_asked_for(self, sample, other):
         methods, _ = resolve_methods(["own", "ts", "baseline", "rightly"], sample, {"a": other})
-        assert methods == ["correctness_logistic", "temperature_scaling"] + [
+        assert list(methods) == ["correctness_logistic", "temperature_scaling"] + [
             name for name in names_of("baseline") if name != "temperature_scaling"
         ]
-        assert resolve_methods("spl", sample, {"a": other}).methods == ["spline"]
+        assert list(resolve_methods("spl", sample, {"a": other}).methods) == ["spline"]
 
     def test_of_a_group_those_without_their_inputs_are_skipped(self, sample):
         bare = Predictions(sample[0].logits)
@@ -58,7 +55,7 @@ class TestResolving:
     def test_a_method_called_by_its_name_is_not_skipped(self, sample):
         bare = (Predictions(sample[0].logits), sample[1])
         methods, skipped = resolve_methods(["paper", "ca_views"], bare, {})
-        assert methods == ["ca_only", "ca_views"] and not skipped
+        assert list(methods) == ["ca_only", "ca_views"] and not skipped
 
     def test_unknown_names_and_nothing_to_compare_are_refused(self, sample):
         with pytest.raises(ValueError, match="got 'basline': did you mean 'baseline'"):

@@ -7,23 +7,24 @@ import pytest
 
 import rightly
 from rightly import Predictions
+from rightly.evaluation.compare import Comparison, compare
 from rightly.evaluation.measurement import TABLE_METRICS
-from rightly.evaluation.results import Bootstrap, Result
-from rightly.reporting import Comparison, compare, rank
+from rightly.evaluation.results import Result
+from rightly.reporting import rank
 from tests.conftest import make
 
 
 @pytest.fixture(scope="module")
 def comparison():
     return compare(
-        make(), {"a": make(seed=1)}, methods=["ts", "uncalibrated"], bootstrap=Bootstrap(100)
+        make(), {"a": make(seed=1)}, methods=["ts", "uncalibrated"], intervals=True, resamples=100
     )
 
 
 def test_a_comparison_measures_every_method_on_every_test_set(comparison):
     assert comparison.methods == ["temperature_scaling", "uncalibrated"]
     assert comparison.datasets == ["a"] and comparison.metrics == list(TABLE_METRICS)
-    assert comparison.bootstrap == Bootstrap(100, 0, "temperature_scaling")
+    assert (comparison.resamples, comparison.reference) == (100, "temperature_scaling")
     assert all(row.low <= row.value <= row.high for row in comparison)
     assert repr(comparison) == (
         "<Comparison: 2 methods on 1 test set, 4 metrics, tested against temperature_scaling>"

@@ -9,18 +9,16 @@ import types
 
 import pytest
 
-from rightly.evaluation.results import Bootstrap, Result
-from rightly.reporting.comparison import Comparison
-from rightly.reporting.result_table import count, read_results
+from rightly.evaluation.compare import Comparison
+from rightly.evaluation.results import Result, count, read_results
 from tests.reporting.test_layout import make_results
 
-BOOTSTRAP = Bootstrap(200, 3, "ts")
 ROW = {"calibrator": "ts", "dataset": "ind", "metric": "ece", "value": 0.1, "seed": 0}
 
 
 @pytest.fixture
 def comparison():
-    return Comparison(make_results(), BOOTSTRAP, {"ca_views": ("view_logits",)})
+    return Comparison(make_results(), 200, "ts", 3, 64, {"ca_views": ("view_logits",)})
 
 
 def test_rows_are_a_sequence(comparison):
@@ -39,25 +37,28 @@ def test_csv_has_a_line_for_each_row(comparison, tmp_path):
 
 def test_json_is_versioned_and_comes_back(comparison, tmp_path):
     content = json.loads(comparison.to_json(tmp_path / "a.json"))
-    assert content["format"] == "rightly-results" and content["version"] == 1
+    assert content["format"] == "rightly-results" and content["version"] == 2
     assert content["kind"] == "comparison" and content["rows"][3]["value"] is None
     again = Comparison.load(tmp_path / "a.json")
     assert [str(row) for row in again] == [str(row) for row in comparison]
-    assert again.bootstrap == BOOTSTRAP and again.skipped == comparison.skipped
+    names = ("resamples", "reference", "seed", "adapt", "skipped")
+    assert all(getattr(again, name) == getattr(comparison, name) for name in names)
     Comparison(make_results()).to_json(tmp_path / "b.json")
-    assert Comparison.load(tmp_path / "b.json").bootstrap is None
+    assert Comparison.load(tmp_path / "b.json").resamples is None
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"version": 2}, "version 2 of the format, this rightly reads version 1"),
+        ({"version": 1}, "version 1 of the format, this rightly reads version 2"),
         ({"kind": "ranking"}, "must hold a comparison, got a ranking"),
         ({"format": "other"}, "must be JSON of results"),
         ({"rows": [{"what": 1}]}, "is damaged"),
         ({"rows": []}, "damaged .no rows"),
         ({"skipped": 3}, "is damaged"),
-        ({"bootstrap": {"reference": "none of them"}}, "is damaged"),
+        ({"reference": "none of them"}, "is damaged .*reference must be one of"),
+        ({"resamples": 0}, "is damaged"),
+        ({"adapt": 0}, "is damaged"),
         ({"rows": [{**ROW, "dataset": 3}]}, "is damaged .*names and numbers"),
         ({"rows": [{**ROW, "value": "0.1"}]}, "is damaged .*names and numbers"),
     ],
