@@ -5,7 +5,7 @@
     python -m benchmarks.own.drift_alarms --simulated-classes 1000 [--calibration 1000] [--years 4]
 
 PREDICTIONS/CLASSIFIER/{cal,ind,SHIFT}.npz as for evaluate_own. Limits come from cal, years are of
-ind, which nothing was fitted on: as it is and with skewed class mixes (a random mix each
+ind, which nothing was fitted on: as it is and with skewed class priors (a random prior each
 month); each shift is run from its first sample on. One alarm a year is promised, for both names
 together. Eight simulated classifiers show what many classes with few calibration samples do.
 """
@@ -26,21 +26,22 @@ from rightly.calibrators.drift_reference import (
     learn_drift_reference,
     measure_agreement,
 )
-from rightly.calibrators.shift_adaptation import score
+from rightly.calibrators.shift_adaptation import score_shift
 from rightly.evaluation.data_sets import load_data_set
-from rightly.monitoring.false_alarms import plan_test
-from rightly.monitoring.sequential_test import (
-    CLASS_MIX,
+from rightly.monitoring.drift import (
+    PRIOR_SHIFT,
     SHIFT,
     Alarm,
-    Plan,
+    DriftPlan,
     Reference,
     SequentialTest,
+    plan_blocks,
 )
+from rightly.monitoring.limits import find_limits
 
 STARTS, MOST = 40, 5000  # streams of each shift, and samples until one counts as missed
 SIMULATED = 8  # classifiers
-MIXES, MONTH = 24, 30  # skewed class mixes, and days of each
+MIXES, MONTH = 24, 30  # skewed class priors, and days of each
 
 Rows = tuple[np.ndarray, np.ndarray]  # described, and labels
 
@@ -56,7 +57,7 @@ def main() -> None:
     parser.add_argument("--calibration", type=int, default=1000, help="simulated samples")
     options = parser.parse_args()
     if options.simulated_classes:
-        print("| simulated classifier | false alarms a year: shift, class mix |\n|---|---|")
+        print("| simulated classifier | false alarms a year: shift, class prior |\n|---|---|")
         for seed in range(SIMULATED):
             print(f"| {seed + 1} | {simulate(seed, options)} |", flush=True)
         return
@@ -64,7 +65,7 @@ def main() -> None:
         parser.error("give PREDICTIONS or --simulated-classes")
     names = list_classifiers(options.predictions, options.classifiers)
     print(
-        "| classifier | method | false alarms a year: shift, class mix | with skewed class mixes: "
+        "| classifier | method | false alarms a year: shift, class prior | with skewed priors: "
         "shift a year, mixes noticed | samples until half of the streams alarm: each shift |"
     )
     print("|---|---|---|---|---|")
@@ -81,15 +82,16 @@ def measure(name: str, method: str, options: argparse.Namespace) -> str:
         cal = load_data_set(folder / "cal.npz")
         fitted = rightly.calibrator(method).fit(*cal).learn_shift(*cal)
     assert fitted.shift is not None
-    reference = Reference(**fitted.shift.drift.arrays())
-    plan = plan_test(reference, options.samples_per_day, has_agreement=bool(fitted.view_names))
+    reference, has_views = Reference.of(fitted.shift.describe_drift()), bool(fitted.view_names)
+    plan = plan_blocks(reference, options.samples_per_day, has_views)
+    plan = find_limits(reference, plan, has_agreement=has_views)
 
     def describe(path: Path) -> Rows:
         predictions, labels = load_data_set(path)
         predictions, classes = fitted.select_views(predictions), fitted.classes(predictions)
         agreement = measure_agreement(fitted, predictions, classes).numpy()
-        scores = score(fitted.confidence(predictions)).numpy()
-        shown = agreement if fitted.view_names else None
+        scores = score_shift(fitted, predictions)[0].numpy()
+        shown = agreement if has_views else None
         return reference.describe(classes.numpy(), scores, shown), labels.numpy()
 
     ind = describe(folder / "ind.npz")
@@ -98,8 +100,8 @@ def measure(name: str, method: str, options: argparse.Namespace) -> str:
     months = round(MONTH * options.samples_per_day / plan.block)
     mixed = [list(run(plan, ind, months, rng, skew(ind[1], rng))) for _ in range(MIXES)]
     shifts = sum(alarm.name == SHIFT for alarms in mixed for alarm in alarms)
-    noticed = sum(any(alarm.name == CLASS_MIX for alarm in alarms) for alarms in mixed)
-    counts = [sum(alarm.name == one for alarm in years) for one in (SHIFT, CLASS_MIX)]
+    noticed = sum(any(alarm.name == PRIOR_SHIFT for alarm in alarms) for alarms in mixed)
+    counts = [sum(alarm.name == one for alarm in years) for one in (SHIFT, PRIOR_SHIFT)]
     delays = [
         f"{path.stem} {find_delay(plan, describe(path), rng)}"
         for path in sorted(folder.glob("*.npz"))
@@ -126,8 +128,8 @@ def simulate(seed: int, options: argparse.Namespace) -> str:
         return ScoredRows(s, predicted, label, np.arange(n), np.ones(n))
 
     drift = learn_drift_reference(draw(options.calibration), count)
-    reference = Reference(**drift.arrays())
-    plan = plan_test(reference, options.samples_per_day)
+    reference = Reference.of({**drift.arrays(), "reference": np.zeros(count)})
+    plan = find_limits(reference, plan_blocks(reference, options.samples_per_day))
     steps, alarms = round(365 * options.samples_per_day / plan.block), []
     for _ in range(options.years):
         year = draw(steps * plan.block)
@@ -135,12 +137,16 @@ def simulate(seed: int, options: argparse.Namespace) -> str:
         test = SequentialTest(plan)
         for block in np.split(described, steps):
             alarms += test.update(block)
-    counts = [sum(alarm.name == one for alarm in alarms) for one in (SHIFT, CLASS_MIX)]
+    counts = [sum(alarm.name == one for alarm in alarms) for one in (SHIFT, PRIOR_SHIFT)]
     return f"{counts[0] / options.years:.2f}, {counts[1] / options.years:.2f}"
 
 
 def run(
-    plan: Plan, rows: Rows, steps: int, rng: np.random.Generator, weights: np.ndarray | None = None
+    plan: DriftPlan,
+    rows: Rows,
+    steps: int,
+    rng: np.random.Generator,
+    weights: np.ndarray | None = None,
 ) -> Iterator[Alarm]:
     """The alarms of a stream of blocks drawn from rows."""
     test = SequentialTest(plan)
@@ -161,7 +167,7 @@ def skew(labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return weights
 
 
-def find_delay(plan: Plan, rows: Rows, rng: np.random.Generator) -> str:
+def find_delay(plan: DriftPlan, rows: Rows, rng: np.random.Generator) -> str:
     """Median number of samples until a shift alarm, and how many streams had none."""
     delays = []
     for _ in range(STARTS):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from rightly.monitoring.logs import read_log
+from rightly.monitoring.logs import LogWriter, read_log
 
 ROWS = [
     {"class": 1, "confidence": 0.75, "shift_score": -0.5, "time": "2026-01-01T00:00:10+00:00"},
@@ -27,13 +27,42 @@ def write(path, rows):
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.jsonl", "log.parquet"])
-def test_every_format_is_read_and_sorted_by_time(tmp_path, name):
+def test_every_format_is_read_in_the_order_of_arrival(tmp_path, name):
     rows = [{**row, "label": 2, "other": "x"} for row in ROWS]
     log = read_log(write(tmp_path / name, rows))
-    assert log.classes.tolist() == [0, 1, 2] and log.confidence.tolist() == [0.5, 0.75, 1.0]
-    assert log.shift_score.tolist() == [0.25, -0.5, 3.0]
-    np.testing.assert_array_equal(np.diff(log.time), [10, 10])
+    assert log.classes.tolist() == [1, 0, 2] and log.confidence.tolist() == [0.75, 0.5, 1.0]
+    assert log.shift_score.tolist() == [-0.5, 0.25, 3.0]
+    np.testing.assert_array_equal(np.diff(log.time), [-10, 20])
     assert log.label.tolist() == [2, 2, 2] and log.agreement is None
+
+
+def test_times_that_cannot_be_right_are_ignored_with_a_warning(tmp_path):
+    def read(*times):
+        rows = [{**row, "time": at} for row, at in zip(ROWS, times, strict=True)]
+        return read_log(write(tmp_path / "log.jsonl", rows)).time
+
+    with pytest.warns(UserWarning, match="times more than an hour ahead .* in 1 rows"):
+        assert read(9e9, 1.7e9, 1.7e9 + 1).tolist() == [1.7e9, 1.7e9, 1.7e9 + 1]
+    with pytest.warns(UserWarning, match="times more than an hour ahead .* in 1 rows"):
+        assert read(1.7e9, 1.7e9 + 1, 9e9).tolist() == [1.7e9, 1.7e9 + 1, 1.7e9 + 1]
+    with pytest.warns(UserWarning, match="times more than an hour ahead .* in 3 rows"):
+        assert read(9e9, 9e9, 9e9) is None
+    with pytest.warns(UserWarning, match="2 rows more than an hour older than rows before them"):
+        assert read(1.7e9, 1.6e9, 1.5e9).tolist() == [1.7e9, 1.6e9, 1.5e9]
+
+
+def test_what_is_written_is_read_again(tmp_path, caplog):
+    path = tmp_path / "log.jsonl"
+    for now in (1.7e9, 1.7e9 + 5):  # another writer goes on
+        writer = LogWriter(path)
+        row = {"class": 1, "confidence": 0.5, "shift_score": -0.25, "agreement": None}
+        writer.write([row, {**row, "class": 2}], now)
+        writer.close()
+    log = read_log(path)
+    assert log.classes.tolist() == [1, 2, 1, 2] and log.agreement is None
+    assert np.diff(log.time).tolist() == [0, 5, 0]
+    with pytest.raises(ValueError, match="log must be a file that can be written"):
+        LogWriter(tmp_path / "no" / "log.jsonl")
 
 
 def test_a_folder_of_scores_is_read(tmp_path):

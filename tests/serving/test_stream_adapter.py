@@ -1,21 +1,29 @@
 """Serving at the shift estimate of the last images: over real files, sockets and restarts."""
 
+import itertools
 import json
 import time
+import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from starlette.testclient import TestClient
 
+import rightly
 from rightly.calibrators.drift_reference import ScoredRows, learn_drift_reference
+from rightly.calibrators.shift_adaptation import CONSTANTS, ShiftAdaptation
 from rightly.decisions.expected_accuracy import ShiftConstants
 from rightly.deployment import open_exported
+from rightly.monitoring import drift, limits, monitor_log
 from rightly.monitoring.stream import ShiftStream
 from rightly.monitoring.window import Window
-from rightly.serving import Limits, drift_watch, make_app
+from rightly.serving import Limits, make_app, service
 from rightly.serving.prometheus import ServerMetrics
 from rightly.serving.stream_adapter import StreamAdapter, identify_model
+from tests.conftest import make
 from tests.deployment.tiny_onnx import ADAPTATION, GUARANTEED, write_adaptable, write_onnx
 from tests.serving.clients import encode, serve_file
 from tests.serving.fake_model import make_file
@@ -146,33 +154,44 @@ def send(client, images):
     return response.json()["model"]
 
 
-@pytest.mark.parametrize("adapt", [None, 512])
-def test_drift_is_watched_and_voids_guarantees(tmp_path, monkeypatch, adapt):
-    monkeypatch.setattr(drift_watch, "BLOCK_S", 0.0)  # blocks of 64 images, as soon as they came
-    monkeypatch.setattr(drift_watch, "HOURS_A_DAY", 1)  # limits for fewer blocks a year: sooner
-    plain = open_exported(write_adaptable(tmp_path / "m.onnx"))
-    rng = np.random.default_rng(0)
-    usual = rng.integers(0, 256, (1024, 1, 1, 3), dtype=np.uint8).repeat(8, 1).repeat(8, 2)
-    outputs = plain.predict(usual)
+USUAL = np.random.default_rng(0).integers(0, 256, (1024, 1, 1, 3), dtype=np.uint8)
+USUAL = USUAL.repeat(8, 1).repeat(8, 2)
+
+
+@pytest.fixture(scope="module")
+def watching(tmp_path_factory):
+    """A calibrator that knows what images without drift look like, and a file that does too."""
+    folder = tmp_path_factory.mktemp("watching")
+    outputs = open_exported(write_adaptable(folder / "m.onnx")).predict(USUAL)
     score, right = outputs.shift_score + 2.0, np.arange(1024) % 5 > 0
     label = np.where(right, outputs.classes, (outputs.classes + 1) % 3)
     rows = ScoredRows(score, outputs.classes, label, np.arange(1024), np.ones(1024))
-    arrays = learn_drift_reference(rows, 3).arrays()
-    drift = {name: array.tolist() for name, array in arrays.items()} | {"reference": [2.0] * 3}
-    file = write_adaptable(tmp_path / "d.onnx", drift=drift, decision=GUARANTEED.to_dict())
-    app = make_app(open_exported(file), Limits(images=64, batch=64), adapt=adapt)
+    calibrator = rightly.calibrator("temperature_scaling").fit(*make(c=3))
+    constants = {name: torch.tensor(ADAPTATION[name], dtype=torch.float64) for name in CONSTANTS}
+    shift = ShiftAdaptation.of(reference=torch.full((3,), 2.0), **constants)
+    shift.drift = learn_drift_reference(rows, 3)
+    calibrator.shift = shift
+    decision = GUARANTEED.to_dict()
+    file = write_adaptable(folder / "d.onnx", drift=shift.describe_drift(), decision=decision)
+    return calibrator, file
+
+
+@pytest.mark.parametrize("adapt", [None, 512])
+def test_drift_is_watched_and_voids_guarantees(watching, monkeypatch, adapt):
+    monkeypatch.setattr(drift, "BLOCK_S", 0.0)  # blocks of 64 images, as soon as they came
+    monkeypatch.setattr(limits, "BLOCKS_PER_DAY", 1)  # limits for fewer blocks a year: sooner
+    app = make_app(open_exported(watching[1]), Limits(images=64, batch=64), adapt=adapt)
     with TestClient(app) as client:
         assert 'data-watches="yes"' in client.get("/").text
         assert client.get("/drift").json()["status"] == "starting"
-        first = send(client, usual[:64])["guarantee"]
-        expected = "guarantee void: adapted" if adapt else "of 1,000 samples about 700"
-        assert first.startswith(expected)
+        first = send(client, USUAL[:64])["guarantee"]
+        assert first.startswith("guarantee void: adapted" if adapt else "of 1,000 samples about 70")
         while client.get("/drift").json()["status"] == "starting":
             time.sleep(0.05)
         for start in range(64, 512, 64):
-            send(client, usual[start : start + 64])
+            send(client, USUAL[start : start + 64])
         found, text = client.get("/drift").json(), client.get("/metrics").text
-        assert found["status"] == "no alarm" and len(found["levels"]) == 7
+        assert found["status"] == "no alarm" and len(found["levels"]) == 8
         assert f"rightly_guarantee_void {1.0 if adapt else 0.0}" in text
         for _ in range(8):
             summary = send(client, np.full((64, 8, 8, 3), PALE, np.uint8))
@@ -180,9 +199,50 @@ def test_drift_is_watched_and_voids_guarantees(tmp_path, monkeypatch, adapt):
     assert "shift" in found["status"] and found["alarms"]["shift"] > 0
     assert max(level["shift"] for level in found["levels"]) > 1
     assert f'rightly_drift_alarms{{name="shift"}} {found["alarms"]["shift"]}.0' in text
-    assert 'rightly_drift{name="class mix"}' in text and "rightly_guarantee_void 1.0" in text
+    assert 'rightly_drift{name="class prior"}' in text and "rightly_guarantee_void 1.0" in text
     void = "adapted data" if adapt else f"drift alarm ({found['status']})"
     assert summary["void"] == void and summary["guarantee"] == f"guarantee void: {void}"
+
+
+@pytest.mark.parametrize(
+    ("step_s", "shifted", "status"),
+    [
+        (0.5, 10, "starting"),  # seconds of traffic, however different, tell nothing yet
+        (1500.0, 0, "no alarm"),
+        (1500.0, 10, "shift and class prior"),
+        (20000.0, 10, "shift and class prior"),  # fewer than 64 images in an hour
+    ],
+)
+@pytest.mark.parametrize("adapt", [None, 64])
+def test_the_log_of_a_server_gives_the_answer_that_it_gave(
+    watching, tmp_path, monkeypatch, adapt, step_s, shifted, status
+):
+    monkeypatch.setattr(limits, "BLOCKS_PER_DAY", 1)
+    calibrator, file = watching
+    now = itertools.chain(1.7e9 + np.arange(4) * step_s, 1.7e9 + np.arange(999) * step_s)
+    # The clock steps back to where it began after four requests.
+    monkeypatch.setattr(service, "time", SimpleNamespace(time=lambda: float(next(now))))
+    log = tmp_path / "log.jsonl"
+    app = make_app(open_exported(file), Limits(images=64), adapt=adapt, log=log)
+    with TestClient(app) as client:
+        for start in range(0, 1024 - 16 * shifted, 40):
+            send(client, USUAL[start : start + 40])
+        for _ in range(shifted):
+            send(client, np.full((40, 8, 8, 3), PALE, np.uint8))
+        app.state.service.drift._planning.join()
+        live = client.get("/drift").json()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".* rows more than an hour older")
+        report = monitor_log(log, calibrator)
+    assert report.status == live["status"] == status
+    assert {alarm.name: alarm.count for alarm in report.alarms} == {
+        name: count for name, count in live["alarms"].items() if count
+    }
+    assert report.blocks == len(live["levels"]) or report.blocks > 32
+    if status == "starting":
+        assert report.samples_per_day is None and report.blocks == 0
+    else:
+        assert report.blocks < report.rows / 64
 
 
 def test_the_range_of_what_is_expected_is_measured(file):

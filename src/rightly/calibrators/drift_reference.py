@@ -22,7 +22,7 @@ from rightly.tensor_shapes import Labels, PerSample
 if TYPE_CHECKING:
     from rightly.calibrators.base import Calibrator
 
-CHANNELS = ("context", "confidence", "agreement")
+CHANNELS = ("shift score", "confidence", "agreement")
 PRIOR = 20.0  # samples' worth by which a centre is drawn to the mean of all
 KEPT = 2000  # rows from which years are simulated
 SKEW = 0.3  # of the Dirichlet distribution of skewed classes

@@ -14,7 +14,7 @@ score becomes intercept + slope s instead. Both are learned in `shift_fitting`.
 
 import copy
 import warnings
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -117,6 +117,14 @@ class ShiftAdaptation(nn.Module):
             quantile = t.ppf((1 + confidence_level) / 2, len(self.misses) - 1)
             values["quantile"] = float(quantile)
         return ShiftConstants.of(values)
+
+    def describe_drift(self) -> dict[str, Any]:
+        """What samples without drift look like, as plain values; exported files hold them too."""
+        arrays = self.drift.arrays() | {"reference": self.reference.cpu().numpy()}
+        return {
+            name: (array.astype(float).round(4) if array.dtype.kind == "f" else array).tolist()
+            for name, array in arrays.items()
+        }
 
     def adjust(self, confidence: PerSample, estimate: Tensor | None = None) -> PerSample:
         """Confidence at a shift estimate, by default its own. Identity where the estimate is 0."""

@@ -9,7 +9,8 @@ from rightly.cli.console import ERR, OUT, ExitCode, print_line, show_status, wri
 from rightly.cli.inputs import Json
 
 if TYPE_CHECKING:
-    from rightly.monitoring.monitored_log import Monitored
+    from rightly.monitoring import DriftReport
+    from rightly.monitoring.drift import DriftPlan
     from rightly.reporting.figures.monitoring import AccuracyOverTime
     from rightly.reporting.layout import Layout
 
@@ -31,7 +32,9 @@ def run(
     samples_per_day: Annotated[
         float | None,
         typer.Option(
-            "--samples-per-day", help="Predictions in a day.", show_default="by the log's times"
+            "--samples-per-day",
+            help="Predictions per day: blocks are an hour's worth of rows.",
+            show_default="blocks by the log's times",
         ),
     ] = None,
     false_alarms_per_year: Annotated[
@@ -57,7 +60,7 @@ def run(
     confidence high, so label a few predictions now and then.
     """
     from rightly.calibrators import load_calibrator
-    from rightly.monitoring.monitored_log import monitor_log
+    from rightly.monitoring import monitor_log
     from rightly.reporting.terminal import render_layout, show
 
     with show_status("simulating years without drift"):
@@ -80,8 +83,8 @@ def run(
     return ExitCode.DRIFT_ALARM if monitored.alarms else ExitCode.DONE
 
 
-def _print_status(monitored: "Monitored") -> None:
-    from rightly.monitoring.monitored_log import describe_time
+def _print_status(monitored: "DriftReport") -> None:
+    from rightly.monitoring.drift import describe_time
 
     for alarm in monitored.alarms:
         time = describe_time(alarm.time)
@@ -91,19 +94,30 @@ def _print_status(monitored: "Monitored") -> None:
             f"{f' ({time} UTC)' if time else ''}, since about row {alarm.since_row}{more}",
             style="red",
         )
-    if not monitored.alarms:
+    if not monitored.blocks:
+        print_line(
+            f"nothing tested yet: {monitored.rows} rows do not fill a block of at least "
+            f"{_describe_block(monitored.plan)}"
+        )
+    elif not monitored.alarms:
         print_line(f"no alarm in {monitored.rows} rows")
+    rate = monitored.samples_per_day
     print_line(
-        f"watched: {', '.join(monitored.watched)} and class mix, in blocks of "
-        f"{monitored.plan.block} at {monitored.samples_per_day:.0f} samples a day, with "
-        f"{monitored.false_alarms_per_year:g} false alarms a year",
+        f"watched: {', '.join(monitored.watched)} and class prior, in {monitored.blocks} blocks of "
+        f"at least {_describe_block(monitored.plan)}"
+        f"{'' if rate is None else f', {rate:.0f} samples per day'}, with "
+        f"{monitored.false_alarms_per_year:g} false alarms per year",
         ERR,
         style="dim",
     )
 
 
-def _lay_out(monitored: "Monitored") -> "Layout":
-    from rightly.monitoring.monitored_log import describe_time
+def _describe_block(plan: "DriftPlan") -> str:
+    return f"{plan.block} samples" + (f" and {plan.seconds / 3600:g} h" if plan.seconds else "")
+
+
+def _lay_out(monitored: "DriftReport") -> "Layout":
+    from rightly.monitoring.drift import describe_time
     from rightly.reporting.layout import Cell, Column, Layout
 
     windows = monitored.windows
@@ -111,7 +125,7 @@ def _lay_out(monitored: "Monitored") -> "Layout":
     columns = {
         "samples": [str(window.rows) for window in windows],
         "mean confidence": [f"{window.confidence:.3f}" for window in windows],
-        "context": [f"{window.context:+.2f}" for window in windows],
+        "shift estimate": [f"{window.shift_estimate:+.2f}" for window in windows],
         "expected accuracy": [
             "" if one is None else f"{one.value:.3f} ({one.low:.3f} to {one.high:.3f})"
             for one in expected
@@ -128,7 +142,7 @@ def _lay_out(monitored: "Monitored") -> "Layout":
     )
 
 
-def _collect_points(monitored: "Monitored") -> "AccuracyOverTime":
+def _collect_points(monitored: "DriftReport") -> "AccuracyOverTime":
     import numpy as np
 
     from rightly.reporting.figures.monitoring import AccuracyOverTime

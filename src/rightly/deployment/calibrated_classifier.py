@@ -21,7 +21,6 @@ from rightly.deployment.provenance import (
     check_classes,
     check_classifier,
     describe_adaptation,
-    describe_drift,
     describe_model,
 )
 from rightly.deployment.stages import CalibrationStage, ClassifierStage, DeferralStage, ViewStage
@@ -109,7 +108,7 @@ class CalibratedClassifier(nn.Module):
         described = describe_model(self.fitted, self.classifier, self.class_names)
         if self.shift_adaptation is not None:
             described["shift_adaptation"] = describe_adaptation(self.shift_adaptation)
-            described["drift"] = describe_drift(self.shift_adaptation)
+            described["drift"] = self.shift_adaptation.describe_drift()
         return described
 
     @property

@@ -30,15 +30,6 @@ def describe_adaptation(adaptation: ShiftAdaptation) -> dict[str, Any]:
     return {"estimate": float(adaptation.estimate), **constants, "formulas": CONTEXT_FORMULAS}
 
 
-def describe_drift(adaptation: ShiftAdaptation) -> dict[str, Any]:
-    """What samples without drift look like, for alarms where the file is served."""
-    arrays = adaptation.drift.arrays() | {"reference": adaptation.reference.cpu().numpy()}
-    return {
-        name: array.astype(float).round(4).tolist() if array.dtype.kind == "f" else array.tolist()
-        for name, array in arrays.items()
-    }
-
-
 def describe_model(
     calibrator: FittedCalibrator, classifier: Classifier, class_names: Sequence[str] | None
 ) -> dict[str, Any]:

@@ -1,12 +1,15 @@
-"""Logs of a classifier at work: CSV, JSON lines or Parquet, one row a prediction.
+"""Logs of a classifier at work: CSV, JSON lines or Parquet, one row per prediction.
 
 Columns: `class` (or `predicted_class`), `confidence`, `shift_score`; optional `time` (seconds
 since 1970, or ISO 8601), `agreement` (share of views that agree) and `label`. Others are ignored.
 """
 
 import csv
+import logging
 import math
 import os
+import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +19,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from rightly.files import parse_json
+from rightly.files import encode_json, parse_json
 from rightly.optional import require
 
 NAMES = {
@@ -29,11 +32,14 @@ NAMES = {
 }
 REQUIRED = ("classes", "confidence", "shift_score")
 UNKNOWN = -1  # in place of a label
+DISORDER_S = 3600.0  # by which a time may lie before an earlier row's, or ahead of the clock
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """Predictions in the order of their time, or of their rows where they have none."""
+    """Predictions in the order in which they arrived, which is that of the rows."""
 
     classes: Int[np.ndarray, " n"]
     confidence: Float[np.ndarray, " n"]
@@ -64,18 +70,40 @@ def read_log(path: str | os.PathLike[str]) -> Log:
             columns[name].append(None if value is None else _read(path, number, name, value))
     if not columns["classes"]:
         raise ValueError(f"{path} must hold at least one row, but it is empty")
-    time = _as_array(columns["time"], np.float64)
-    order = np.arange(len(columns["classes"])) if time is None else np.argsort(time, kind="stable")
     labels = [UNKNOWN if value is None else value for value in columns["label"]]
-    agreement = _as_array(columns["agreement"], np.float64)
     return Log(
-        np.array(columns["classes"], np.int64)[order],
-        np.array(columns["confidence"], np.float64)[order],
-        np.array(columns["shift_score"], np.float64)[order],
-        None if time is None else time[order],
-        None if agreement is None else agreement[order],
-        None if set(labels) == {UNKNOWN} else np.array(labels, np.int64)[order],
+        np.array(columns["classes"], np.int64),
+        np.array(columns["confidence"], np.float64),
+        np.array(columns["shift_score"], np.float64),
+        _check_times(path, _as_array(columns["time"], np.float64)),
+        _as_array(columns["agreement"], np.float64),
+        None if set(labels) == {UNKNOWN} else np.array(labels, np.int64),
     )
+
+
+class LogWriter:
+    """Appends one JSON line per prediction; several workers may write to one file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            # Unbuffered, so that lines of several writers stay whole.
+            self._file = path.open("ab", buffering=0)
+        except OSError as error:
+            raise ValueError(
+                f"log must be a file that can be written, got {path} ({error.strerror or error})"
+            ) from error
+
+    def write(self, rows: Iterable[Mapping[str, Any]], now: float) -> None:
+        """Append rows of this time; a failure is logged, and no more."""
+        lines = [encode_json({"time": now, **row}) + "\n" for row in rows]
+        try:
+            self._file.write("".join(lines).encode())
+        except OSError as error:
+            log.warning("%s was not written to: %s", self.path, error)
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def _list_rows(path: Path) -> Iterator[Mapping[str, Any]]:
@@ -169,6 +197,33 @@ def _read_time(value: Any) -> float:
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
     return float(value)
+
+
+def _check_times(path: Path, times: np.ndarray | None) -> np.ndarray | None:
+    """Times without those ahead of the present clock, which count as those of earlier rows."""
+    if times is None:
+        return None
+    is_known = times <= time.time() + DISORDER_S
+    if not is_known.all():
+        warnings.warn(
+            f"{path} has times more than an hour ahead of the present clock in "
+            f"{int((~is_known).sum())} rows, and they are ignored: set the clocks of all machines",
+            UserWarning,
+            stacklevel=3,
+        )
+        if not is_known.any():
+            return None
+        last = np.maximum.accumulate(np.where(is_known, np.arange(len(times)), -1))
+        times = times[np.where(last < 0, is_known.argmax(), last)]
+    behind = np.maximum.accumulate(times) - times > DISORDER_S
+    if behind.any():
+        warnings.warn(
+            f"{path} has {int(behind.sum())} rows more than an hour older than rows before them: "
+            "rows count in their order; sort them by time if they did not arrive in it",
+            UserWarning,
+            stacklevel=3,
+        )
+    return times
 
 
 def _suggest(name: str) -> str:

@@ -2,7 +2,7 @@
 
 What a request passes on its way: `uploads` reads its body into memory, `image_uploads` decodes it
 in a few threads, `batching` runs it together with others, `schemas` puts the outputs into JSON.
-Where that is asked for, `stream_adapter` adapts to the last images and `prediction_log` lists them.
+Where that is asked for, `stream_adapter` adapts to the last images.
 `service` is that way from end to end; `app` binds it to routes, and `server` to a port. Neither
 torch nor SciPy is loaded.
 """

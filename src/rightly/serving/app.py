@@ -16,13 +16,13 @@ from starlette.requests import ClientDisconnect
 
 from rightly import __version__
 from rightly.deployment.runtime import ExportedModel
+from rightly.monitoring.drift import DriftWatch
+from rightly.monitoring.logs import LogWriter
 from rightly.monitoring.stream import ShiftStream
 from rightly.serving.answers import encode_card
-from rightly.serving.drift_watch import DriftWatch
 from rightly.serving.limits import Limits, RefusedRequest
 from rightly.serving.openapi_examples import ANSWER, CURL, FORM
 from rightly.serving.pages import Page, make_docs_page, make_front_page
-from rightly.serving.prediction_log import PredictionLog
 from rightly.serving.prometheus import MetricsMiddleware
 from rightly.serving.schemas import (
     Answer,
@@ -70,7 +70,7 @@ def make_app(
     adapter = None
     if adapt is not None:
         adapter = StreamAdapter(model, adapt, None if state is None else Path(state))
-    entries = None if log is None else PredictionLog(Path(log))
+    entries = None if log is None else LogWriter(Path(log))
     service = Service(model, limits or Limits(), adapter, entries)
     service.check_model()
 
@@ -89,6 +89,7 @@ def make_app(
         redirect_slashes=False,  # its redirects would lead to whatever host the request names
         lifespan=lifespan,
     )
+    app.state.service = service
     _add_api(app, service)
     if adapter is not None:
         _add_stream(app, adapter.stream)
@@ -165,7 +166,7 @@ def _add_stream(app: FastAPI, stream: ShiftStream) -> None:
 
 
 def _add_drift(app: FastAPI, drift: DriftWatch) -> None:
-    @app.get("/drift", summary="Have the images changed?", openapi_extra=CURL["drift"])
+    @app.get("/drift", summary="Drift status", openapi_extra=CURL["drift"])
     async def watch() -> Drift:
         """The sequential test for drift, since this worker started."""
         return Drift(**drift.describe())

@@ -13,9 +13,9 @@ from prometheus_client import (
 )
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rightly.monitoring.drift import NAMES as DRIFTS
+from rightly.monitoring.drift import DriftWatch
 from rightly.monitoring.stream import ShiftStream
-from rightly.serving.drift_watch import NAMES as DRIFTS
-from rightly.serving.drift_watch import DriftWatch
 from rightly.serving.schemas import Prediction
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)

@@ -114,13 +114,14 @@ class Drift(_Answer):
     """The sequential test for drift, since this worker started."""
 
     status: str = Field(
-        description="Names of the alarms, starting before there are limits, or no alarm, which "
+        description="Names of the alarms, starting before a block was tested, or no alarm, which "
         "does not mean that the images are like those of the calibration."
     )
     last_alarm: str | None = Field(description="The last alarm and when it was noticed, in UTC.")
-    alarms: dict[str, int] = Field(description="Alarms by name: shift, class mix.")
+    alarms: dict[str, int] = Field(description="Alarms by name: shift, class prior.")
     levels: list[dict[str, float]] = Field(
-        description="After each of the last blocks, how far each name is to its limit; 1 alarms."
+        description="After each of the last blocks of at least an hour and 64 images, how far "
+        "each name is to its limit; 1 alarms."
     )
 
 

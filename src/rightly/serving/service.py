@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
@@ -12,14 +13,14 @@ from fastapi import Request
 from PIL import Image
 
 from rightly.deployment.metadata import describe_guarantees, void_reason
-from rightly.deployment.outputs import Outputs
+from rightly.deployment.outputs import Outputs, concatenate, describe_row, view_agreement
 from rightly.deployment.runtime import ExportedModel
+from rightly.monitoring.drift import DriftWatch, Reference
+from rightly.monitoring.logs import LogWriter
 from rightly.serving.answers import make_prediction, summarise_model
 from rightly.serving.batching import Batcher, Pixels
-from rightly.serving.drift_watch import DriftWatch
 from rightly.serving.image_uploads import decode_upload
 from rightly.serving.limits import Limits, RefusedRequest
-from rightly.serving.prediction_log import PredictionLog
 from rightly.serving.prometheus import ServerMetrics
 from rightly.serving.schemas import Answer
 from rightly.serving.stream_adapter import StreamAdapter
@@ -42,11 +43,11 @@ class Service:
         model: ExportedModel,
         limits: Limits,
         adapter: StreamAdapter | None = None,
-        log: PredictionLog | None = None,
+        log: LogWriter | None = None,
     ) -> None:
         self.model, self.limits, self.adapter, self.log = model, limits, adapter, log
         self.metrics = ServerMetrics()
-        self.drift = DriftWatch.of_model(model.metadata)
+        self.drift = _open_watch(model)
         self.batcher = Batcher(self._run_batch, limits, self.metrics.record_batch)
         if adapter is not None:
             self.metrics.watch_stream(adapter.stream)
@@ -122,18 +123,28 @@ class Service:
     async def _predict(self, uploads: Sequence[Upload], images: Sequence[Pixels]) -> Answer:
         jobs = [asyncio.wrap_future(future) for future in self.batcher.submit(images)]
         rows = await _gather_or_refuse(jobs)
+        now = round(time.time(), 3)
+        if self.drift is not None:
+            self._watch_drift(self.drift, rows, now)
         answer = self._make_answer(uploads, rows)
         if self.log is not None:
-            self.log.record(rows, self.find_void())
+            void = self.find_void()
+            self.log.write(({"void": void, **describe_row(row)} for row in rows), now)
         for prediction in answer.predictions:
             self.metrics.record_prediction(prediction)
         return answer
 
     def _run_batch(self, images: np.ndarray) -> Outputs:
-        outputs = (self.adapter or self.model).predict(images)
-        if self.drift is not None:
-            self.drift.observe(outputs)
-        return outputs
+        return (self.adapter or self.model).predict(images)
+
+    def _watch_drift(self, drift: DriftWatch, rows: Sequence[Outputs], now: float) -> None:
+        """Test what is answered, in the order and at the times of the log."""
+        outputs = concatenate(rows)
+        assert outputs.shift_score is not None
+        agreement = np.array(view_agreement(outputs), float) if drift.has_agreement else None
+        times = np.full(len(outputs), now)
+        drift.observe(outputs.classes, outputs.shift_score, agreement, times)
+        drift.start_finding_limits()
 
     def find_void(self) -> str | None:
         """Why no guarantee holds for what is served now; None where no reason is known."""
@@ -146,6 +157,17 @@ class Service:
             for row, upload in zip(rows, uploads, strict=True)
         ]
         return Answer(predictions=predictions, model=summarise_model(self.model, self.find_void()))
+
+
+def _open_watch(model: ExportedModel) -> DriftWatch | None:
+    """None where the file does not say what images without drift look like."""
+    metadata = model.metadata
+    if any(metadata.get(name) is None for name in ("drift", "shift_adaptation")):
+        return None
+    views = metadata["views"]
+    # A budget spares views of some images: then agreement means another thing.
+    has_all_views = bool(views) and metadata["passes"] == 1 + len(views)
+    return DriftWatch(Reference.of(metadata["drift"]), has_agreement=has_all_views)
 
 
 async def _gather_or_refuse(jobs: Sequence["asyncio.Future[Result]"]) -> list[Result]:

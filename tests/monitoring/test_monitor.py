@@ -8,7 +8,7 @@ import pytest
 import rightly
 from rightly.cli import main
 from rightly.demo_data import load_demo_set
-from rightly.monitoring.monitored_log import monitor_log
+from rightly.monitoring import monitor_log
 
 RATE = ["--samples-per-day", "400"]
 
@@ -26,7 +26,7 @@ def test_no_drift_is_no_alarm(saved, write_log, tmp_path, capsys):
     assert main(["monitor", str(log), "--calibrator", saved, *RATE]) == 0
     captured = capsys.readouterr()
     assert "no alarm in 2500 rows" in captured.out and "expected accuracy" in captured.out
-    assert "context, confidence and class mix" in captured.err
+    assert "shift score, confidence and class prior" in captured.err
 
 
 def test_drift_ends_with_4_and_says_what_changed_when(saved, write_log, tmp_path, capsys):
@@ -55,13 +55,13 @@ def test_drift_ends_with_4_and_says_what_changed_when(saved, write_log, tmp_path
         assert expected["low"] < window["accuracy"] < expected["high"]
 
 
-def test_a_changed_class_mix_is_named_after_its_class(calibrator, write_log, tmp_path):
+def test_a_changed_class_prior_is_named_after_its_class(calibrator, write_log, tmp_path):
     predictions, labels = load_demo_set("ind")
     ships = (labels == 8).nonzero().squeeze(1)
     rows = np.concatenate([np.arange(1000), np.tile(ships.numpy(), 4)])
     log = write_log(tmp_path / "log.csv", predictions[rows])
     found = monitor_log(log, calibrator, samples_per_day=400.0)
-    assert [alarm.name for alarm in found.alarms] == ["class mix"]
+    assert [alarm.name for alarm in found.alarms] == ["class prior"]
     assert found.alarms[0].what in ("share of ship rose", "share of class 8 rose")
 
 
@@ -69,8 +69,6 @@ def test_views_are_watched_too(tmp_path):
     cal = load_demo_set("cal")
     calibrator = rightly.calibrator("ca_views").fit(*cal).learn_shift(*cal)
     predictions, _ = load_demo_set("pixelate")
-    stream = rightly.Stream(calibrator)
-    stream.observe(predictions)
     from rightly.calibrators.drift_reference import measure_agreement
 
     classes, confidence = calibrator.classes(predictions), calibrator.confidence(predictions)
@@ -87,7 +85,7 @@ def test_views_are_watched_too(tmp_path):
     log = tmp_path / "log.jsonl"
     log.write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = monitor_log(log, calibrator, samples_per_day=400.0)
-    assert found.watched == ("context", "confidence", "agreement")
+    assert found.watched == ("shift score", "confidence", "agreement")
     assert found.alarms[0].name == "shift"
 
 
@@ -95,6 +93,28 @@ def test_what_the_rate_is_must_be_known(saved, write_log, tmp_path, capsys):
     log = write_log(tmp_path / "log.csv", load_demo_set("ind")[0][:100])
     assert main(["monitor", str(log), "--calibrator", saved]) == 2
     assert "--samples-per-day is needed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("every_s", "rate"), [(30.0, None), (36.0, 2400.0)])
+def test_a_rate_is_extrapolated_only_from_a_day_of_log(
+    calibrator, write_log, tmp_path, every_s, rate
+):
+    time = (1.7e9 + every_s * np.arange(2500)).tolist()  # 20.8 h, 25 h
+    log = write_log(tmp_path / "log.csv", load_demo_set("ind")[0], time=time)
+    report = monitor_log(log, calibrator)
+    assert report.samples_per_day == (rate if rate is None else pytest.approx(rate, rel=1e-3))
+    assert report.plan.block == 64 and report.plan.seconds == 3600 and report.blocks > 15
+
+
+def test_seconds_of_traffic_are_not_tested(saved, write_log, tmp_path, capsys):
+    both = load_demo_set("haze")[0]
+    log = write_log(tmp_path / "log.csv", both, time=(1.7e9 + 0.01 * np.arange(2500)).tolist())
+    assert main(["monitor", str(log), "--calibrator", saved]) == 0
+    printed = capsys.readouterr().out
+    assert "nothing tested yet: 2500 rows do not fill a block of at least 64 samples and 1 h" in (
+        printed
+    )
+    assert main(["monitor", str(log), "--calibrator", saved, *RATE]) == 4  # in samples
 
 
 def test_classes_of_another_classifier_are_refused(calibrator, tmp_path):

@@ -1,4 +1,4 @@
-"""Limits of the sequential test, by how often it would alarm without drift.
+"""Limits of the sequential test for drift, by how often it would alarm without.
 
 Years are simulated from calibration rows, each with the reference redrawn, so that both names
 together alarm as often by chance as was asked for; the limit of shifts comes from years with other
@@ -6,15 +6,21 @@ shares of classes too.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from rightly.monitoring.sequential_test import CLASS_MIX, SHIFT, Plan, Reference, advance
+from rightly.checks import check_positive
+from rightly.monitoring.drift import (
+    BLOCKS_PER_DAY,
+    PRIOR_SHIFT,
+    SHIFT,
+    DriftPlan,
+    Reference,
+    advance,
+)
 
-LEAST_BLOCK = 64  # samples; more where there would be more than 24 blocks a day
-LEAST_SHIFT = 0.2  # standard deviations of a sample: half of it is taken off every step
-REFERENCE_ERROR = 2.0  # standard errors of the reference that are taken off too
 YEARS = 50  # simulated with the classes' own shares, and as many with others
 SKEW = 0.3  # of the Dirichlet distribution of the others
 MOST_A_YEAR = 3.0  # false shifts: more tell of one lasting error, as the first did
@@ -23,46 +29,37 @@ POOL, POOLED = 512, 128  # blocks of a year, and samples up to which they are dr
 LIMITS = np.geomspace(1, 60, 16)  # tried, in standard deviations of a block
 
 
-def plan_test(
+def find_limits(
     reference: Reference,
-    samples_per_day: float,
+    plan: DriftPlan,
     false_alarms_per_year: float = 1.0,
-    *,
     has_agreement: bool = False,
+    *,
     seed: int = 0,
-) -> Plan:
-    """Blocks of at least an hour and 64 samples; limits from simulated years.
+) -> DriftPlan:
+    """The plan with limits from simulated years; half of the false alarms go to each name.
 
-    Half of the false alarms go to each name.
+    Where blocks are measured by time there are at most 24 a day, and that many are simulated:
+    with fewer, or larger ones, there are fewer false alarms.
     """
-    if not (math.isfinite(samples_per_day) and samples_per_day > 0):
-        raise ValueError(f"samples_per_day must be a positive number, got {samples_per_day}")
-    if not (math.isfinite(false_alarms_per_year) and false_alarms_per_year > 0):
-        raise ValueError(
-            f"false_alarms_per_year must be a positive number, got {false_alarms_per_year}"
-        )
-    block = max(LEAST_BLOCK, math.ceil(samples_per_day / 24))
-    steps = max(1, round(365 * samples_per_day / block))
-    watched, groups = reference.watched(has_agreement), len(reference.shares)
-    known = LEAST_SHIFT / 2 + REFERENCE_ERROR / math.sqrt(reference.counts.sum())
-    allowance = np.array([*(known + reference.allowance[watched]), *[known] * groups])
-    plan = Plan(block, tuple(allowance.tolist()), len(watched), {})
+    check_positive("false_alarms_per_year", false_alarms_per_year)
+    per_day = plan.samples_per_day or float(plan.block * BLOCKS_PER_DAY)
+    steps = max(1, round(365 * per_day / plan.block))
     rng = np.random.default_rng(seed)
     alarms = count_false_alarms(reference, plan, steps, has_agreement, rng)
     limits = {
         name: _find_limit(counts, false_alarms_per_year / 2) for name, counts in alarms.items()
     }
-    return Plan(block, plan.allowance, plan.shift_columns, limits)
+    return replace(plan, limits=limits)
 
 
 def count_false_alarms(
-    reference: Reference, plan: Plan, steps: int, has_agreement: bool, rng: np.random.Generator
+    reference: Reference, plan: DriftPlan, steps: int, has_agreement: bool, rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
     """False alarms a year at each of LIMITS, by name, over simulated years of so many blocks."""
     unit = np.where(reference.scale > 0, reference.scale, 1)
     values = reference.rows * unit + reference.centres[reference.row_classes]
-    agreement = values[:, 2] if has_agreement else None
-    rows = reference.describe(reference.row_classes, values[:, 0], agreement)
+    rows = reference.standardise(reference.row_classes, values, has_agreement)
     size = int(reference.counts.sum())
     rows = rows - rows.mean(0)
     shown = slice(plan.shift_columns)
@@ -82,7 +79,7 @@ def count_false_alarms(
     shifts = alarms[SHIFT].clip(max=MOST_A_YEAR)
     return {
         SHIFT: np.maximum(shifts[:, :YEARS].mean(1), shifts[:, YEARS:].mean(1)),
-        CLASS_MIX: alarms[CLASS_MIX][:, :YEARS].mean(1),
+        PRIOR_SHIFT: alarms[PRIOR_SHIFT][:, :YEARS].mean(1),
     }
 
 
