@@ -5,12 +5,12 @@ import re
 import jaxtyping
 import numpy as np
 import pytest
-from rightly.evaluation.method_selection import select_method
 from sklearn.svm import LinearSVC
 
 import rightly
 from rightly import Decision, metrics
 from rightly.cli import main
+from rightly.evaluation.selection import select_method
 from rightly.sklearn import CalibratedEstimator
 from tests.conftest import make
 

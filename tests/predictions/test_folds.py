@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import rightly
 from rightly import Predictions
-from rightly.evaluation import method_selection
+from rightly.evaluation import selection
 from rightly.evaluation.selection import select_method
 from rightly.evaluation.views import rank_views
 from rightly.predictions.rows import stratified_split
@@ -79,10 +79,10 @@ def test_no_method_is_evaluated_on_an_image_that_it_was_fitted_on(monkeypatch):
             shared.append(self.images & set(predictions.images().tolist()))
             return predictions.confidence
 
-    monkeypatch.setattr(method_selection, "calibrator", lambda name, **options: Watching())
+    monkeypatch.setattr(selection, "calibrator", lambda name, **options: Watching())
     for predictions, labels in orders():
         select_method(predictions, labels, ("uncalibrated",))
-    assert len(shared) == 3 * method_selection.FOLDS and not any(shared)
+    assert len(shared) == 3 * selection.FOLDS and not any(shared)
 
 
 def test_there_are_no_more_folds_than_images():
