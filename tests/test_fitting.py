@@ -158,7 +158,7 @@ def test_sets_and_threshold_come_from_the_same_images_held_out_of_the_fit():
     assert torch.equal(fitted.sets.threshold, sets.threshold)
     assert fitted.decision.n == 500
     test, truth = make(n=2000, seed=7)
-    members = rightly.prediction_sets(fitted, test)
+    members = fitted.prediction_sets(test)
     assert 0.75 < members.gather(1, truth[:, None]).double().mean() < 0.85
 
 

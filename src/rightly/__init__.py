@@ -15,12 +15,10 @@ if TYPE_CHECKING:
     from rightly import metrics as metrics
     from rightly.calibrators import CALIBRATORS as CALIBRATORS
     from rightly.calibrators import Calibrator as Calibrator
-    from rightly.calibrators import FittedCalibrator as FittedCalibrator
     from rightly.calibrators import Method as Method
     from rightly.calibrators import NotFittedError as NotFittedError
     from rightly.calibrators import calibrator as calibrator
     from rightly.calibrators import load_calibrator as load_calibrator
-    from rightly.calibrators import prediction_sets as prediction_sets
     from rightly.calibrators.evidence import Evidence as Evidence
     from rightly.collection import collect as collect
     from rightly.decisions import Decision as Decision
@@ -56,12 +54,10 @@ __all__, __getattr__, __dir__ = lazy_names(
         "calibrators": (
             "CALIBRATORS",
             "Calibrator",
-            "FittedCalibrator",
             "Method",
             "NotFittedError",
             "calibrator",
             "load_calibrator",
-            "prediction_sets",
         ),
         "calibrators.evidence": ("Evidence",),
         "collection": ("collect",),

@@ -3,16 +3,15 @@
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from rightly.calibrators import Calibrator, Cascade, ConformalSets, FittedCalibrator, calibrator
-from rightly.calibrators.conformal.scores import check_score
+from rightly.calibrators import Calibrator, Cascade, calibrator
+from rightly.calibrators.deciding import Outcome, Wanted, compute_outcome, decide
 from rightly.calibrators.shift_adaptation import ShiftError
-from rightly.checks import check_fraction, check_share
+from rightly.checks import check_fraction
 from rightly.decisions import Decision
-from rightly.decisions.costs import check_costs
 from rightly.decisions.guarantee import find_threshold
 from rightly.evaluation.measurement import TABLE_METRICS, measure
 from rightly.evaluation.views import select_views_for_budget
@@ -29,16 +28,8 @@ from rightly.shapes import AnyArray
 from rightly.tensor_shapes import Labels
 
 ITSELF = "the calibration samples themselves"
-HELD_OUT = "calibration samples held out of the fit"
 FOLDS = 5
 SIMULATED = 500  # data sets, for the violation rate of a cross-fitted threshold
-
-
-class Outcome(NamedTuple):
-    """Confidence and correctness of one row per image."""
-
-    confidence: np.ndarray
-    correct: np.ndarray
 
 
 def fit(
@@ -60,7 +51,7 @@ def fit(
     choose_views: bool = True,
     adaptable: bool = True,
     **arguments: Any,
-) -> FittedCalibrator:
+) -> Calibrator:
     """A fitted calibrator of this method, with its decision and a record of its origin.
 
     Accept from `threshold` upwards. Or, with an `accuracy`, from the lowest threshold at which it
@@ -78,10 +69,18 @@ def fit(
     without `choose_views` all of them stay. With `adaptable`, it learns what `adapt` needs, where
     the data allow it.
     """
-    _check_decision(threshold, accuracy, confidence_level, holdout, crossfit, costs)
-    _check_sets(coverage, set_score, class_conditional, crossfit)
+    wanted = Wanted.checked(
+        threshold=threshold,
+        accuracy=accuracy,
+        costs=costs,
+        confidence_level=confidence_level,
+        coverage=coverage,
+        set_score=set_score,
+        class_conditional=class_conditional,
+    )
+    _check_holdout(wanted, holdout, crossfit)
     truth = check_labels(labels, predictions)
-    is_held_out = not crossfit and any(x is not None for x in (accuracy, costs, coverage))
+    is_held_out = wanted.needs_held_out and not crossfit
     part, known = predictions, truth
     if is_held_out:
         rows = ~holdout_mask(predictions, holdout)
@@ -97,96 +96,29 @@ def fit(
     if adaptable:
         with suppress(ShiftError):  # which adapting then tells
             fitted.learn_shift(part, known)
-    outcome = sets = None
     if is_held_out:
-        held_out, answers = predictions[~rows], truth[~rows]
-        outcome = _compute_outcome(fitted, held_out, answers)
-    if coverage is not None:
-        sets = ConformalSets.fit(
-            fitted,
-            held_out,
-            answers,
-            coverage=coverage,
-            score=set_score,
-            class_conditional=class_conditional,
-        )
-    decision = None
-    if costs is not None:
-        assert outcome is not None
-        amounts: dict[str, Any] = dict(costs)
-        decision = Decision.least_cost(*outcome, **amounts, measured_on=HELD_OUT)
-    elif accuracy is not None and outcome is not None:
-        decision = Decision.guarantee(
-            *outcome, accuracy=accuracy, confidence_level=confidence_level, measured_on=HELD_OUT
-        )
-    elif accuracy is not None:
-        deployed = _compute_outcome(fitted, predictions, truth).confidence
+        decision, sets = decide(fitted, predictions[~rows], truth[~rows], wanted)
+        fitted.decision, fitted.sets = decision, sets
+    elif crossfit:
+        deployed = compute_outcome(fitted, predictions, truth).confidence
         crossfitted = _cross_fit(build, predictions, truth)
-        decision = _approximate(crossfitted, deployed, accuracy, confidence_level)
-    elif threshold is not None:
-        seen = outcome or _compute_outcome(fitted, predictions, truth)
-        measured_on = ITSELF if outcome is None else HELD_OUT
-        decision = Decision.at(threshold, *seen, measured_on=measured_on)
-    record = _record(fitted, part, known, source)
+        assert accuracy is not None
+        fitted.decision = _approximate(crossfitted, deployed, accuracy, confidence_level)
+    else:
+        outcome = compute_outcome(fitted, predictions, truth)
+        fitted.decision = wanted.make_decision(outcome, ITSELF)
     # A sample of all rows, held out or not, so that test sets with the same rows are refused.
-    record["calibration_rows"] = RowHashes.compute(predictions).to_record()
-    return FittedCalibrator(fitted, decision, record, sets)
+    hashes = RowHashes.compute(predictions).to_record()
+    fitted.record = {**_record(fitted, part, known, source), "calibration_rows": hashes}
+    return fitted
 
 
-def _check_decision(
-    threshold: float | None,
-    accuracy: float | None,
-    confidence_level: float,
-    holdout: float,
-    crossfit: bool,
-    costs: Mapping[str, float] | None,
-) -> None:
-    given = {"threshold": threshold, "accuracy": accuracy, "costs": costs}
-    names = [name for name, value in given.items() if value is not None]
-    if len(names) > 1:
-        raise ValueError(f"{' and '.join(names)} exclude each other: give one of them")
-    if threshold is not None:
-        check_share("threshold", threshold)
-    if accuracy is not None:
-        check_fraction("accuracy", accuracy)
-    check_fraction("confidence_level", confidence_level)
+def _check_holdout(wanted: Wanted, holdout: float, crossfit: bool) -> None:
     check_fraction("holdout", holdout)
-    if crossfit and accuracy is None:
+    if crossfit and wanted.accuracy is None:
         raise ValueError("crossfit must come with an accuracy: pass accuracy= too")
-    if costs is not None:
-        unknown = sorted(set(costs) - {"error", "review", "gain"})
-        if unknown or not {"error", "review"} <= set(costs):
-            raise ValueError(
-                f"costs must name error and review, and may name gain, got {sorted(costs)}: pass "
-                "for instance {'error': 50, 'review': 1}"
-            )
-        check_costs(**costs)
-
-
-def _check_sets(
-    coverage: float | None, set_score: str, class_conditional: bool, crossfit: bool
-) -> None:
-    check_score(set_score, "set_score")
-    if coverage is None:
-        if class_conditional or set_score != "lac":
-            raise ValueError(
-                "set_score and class_conditional are for prediction sets: pass coverage= too, for "
-                "instance 0.9"
-            )
-        return
-    check_fraction("coverage", coverage)
-    if crossfit:
-        raise ValueError(
-            "crossfit holds no images out, and coverage needs some: leave one of them away"
-        )
-
-
-def _compute_outcome(fitted: Calibrator, predictions: Predictions, labels: Labels) -> Outcome:
-    """Of unshifted images, one row per image."""
-    rows = first_row_per_image(predictions)
-    subset, truth = predictions[rows], labels[rows]
-    confidence = fitted.confidence(subset).double().cpu().numpy()
-    return Outcome(confidence, (fitted.classes(subset) == truth).cpu().numpy())
+    if crossfit and wanted.coverage is not None:
+        raise ValueError("crossfit and coverage exclude each other: coverage needs held-out rows")
 
 
 def _cross_fit(
@@ -200,7 +132,7 @@ def _cross_fit(
         is_here = fold[row] == k
         fitted = build().fit(predictions[fold != k], labels[fold != k])
         here = is_here.cpu().numpy()
-        confidence[here], correct[here] = _compute_outcome(
+        confidence[here], correct[here] = compute_outcome(
             fitted, predictions[row[is_here]], labels[row[is_here]]
         )
     return Outcome(confidence, correct)

@@ -97,7 +97,7 @@ def test_it_is_saved_and_says_on_how_many_labels(fitted, shifted, tmp_path):
     again = loaded.adapt(predictions, labels)
     directly = fitted.adapt(predictions, labels)
     assert torch.equal(again.confidence(predictions), directly.confidence(predictions))
-    assert again.calibrator.fit(*load_demo_set("cal")).correction is None
+    assert again.fit(*load_demo_set("cal")).correction is None
 
 
 def test_the_decision_for_the_old_data_is_dropped(shifted):

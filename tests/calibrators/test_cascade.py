@@ -74,8 +74,8 @@ def test_a_cascade_is_saved_and_loaded(fit, tmp_path):
     loaded = load_calibrator(tmp_path / "c.safetensors")
     assert torch.equal(loaded.confidence(predictions), fitted.confidence(predictions))
     assert torch.equal(loaded.probabilities(predictions), fitted.probabilities(predictions))
-    assert isinstance(loaded.calibrator, Cascade) and loaded.arguments["budget"] == 1.5
-    again = loaded.calibrator.needs_views(predictions)
+    assert isinstance(loaded, Cascade) and loaded.arguments["budget"] == 1.5
+    again = loaded.needs_views(predictions)
     assert torch.equal(again, fitted.needs_views(predictions))
 
 

@@ -143,13 +143,12 @@ def test_nan_and_infinity_are_refused_beside_masked_logits(value):
 @pytest.mark.parametrize("name", ["temperature_scaling", "multi_isotonic", "ca_views", "rightly"])
 def test_graphs_take_infinity_as_it_comes_from_the_classifier(name):
     """What is traced for export, and run by torch: logits that nobody checked."""
-    from rightly.calibrators import as_fitted
     from rightly.deployment.stages import CalibrationStage
 
     predictions, labels, masked = mask(-torch.inf)
     fitted = rightly.calibrator(name).fit(predictions, labels)
     views = predictions.view_names if fitted.uses_views else ()
-    stage = CalibrationStage(as_fitted(fitted), views)
+    stage = CalibrationStage(fitted, views)
     batches = [predictions.logits, *predictions.view_logits.unbind(1)][: len(views) + 1]
     stacked = torch.cat([torch.where(batch <= MASKED, -torch.inf, batch) for batch in batches])
     with torch.no_grad():

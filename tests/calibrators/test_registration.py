@@ -110,7 +110,7 @@ def test_its_arguments_are_saved_with_it(tmp_path):
     with registered(BIAS):
         built = rightly.calibrator("class_bias", strength=2.0).fit(*make_skewed())
         built.save(tmp_path / "c.safetensors")
-        assert rightly.load_calibrator(tmp_path / "c.safetensors").calibrator.strength == 2.0
+        assert rightly.load_calibrator(tmp_path / "c.safetensors").strength == 2.0
 
 
 def test_a_file_of_an_unknown_method_is_refused_by_its_name(tmp_path):

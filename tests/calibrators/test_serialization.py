@@ -318,7 +318,7 @@ def test_class_names_travel_along(tmp_path):
     named = rightly.Predictions(predictions.logits, class_names=names)
     rightly.calibrator("ts").fit(named, labels).save(tmp_path / "a.safetensors")
     loaded = rightly.load_calibrator(tmp_path / "a.safetensors")
-    assert loaded.class_names == tuple(names) and loaded.calibrator.sample_count == 60
+    assert loaded.class_names == tuple(names) and loaded.sample_count == 60
     assert torch.equal(loaded.classes(predictions), predictions.classes)
 
 

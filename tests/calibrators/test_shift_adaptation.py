@@ -171,7 +171,7 @@ def test_what_was_loaded_learns_it_too_and_a_new_fit_forgets_it(shifted, tmp_pat
     fitted = rightly.calibrator("temperature_scaling").fit(*data)
     fitted.save(tmp_path / "c.safetensors")
     assert fitted.shift is None  # saving learns nothing
-    loaded = rightly.load_calibrator(tmp_path / "c.safetensors").calibrator
+    loaded = rightly.load_calibrator(tmp_path / "c.safetensors")
     assert loaded.learn_shift(*data) is loaded
     adapted = fit("temperature_scaling").adapt(shifted[0])
     assert torch.equal(

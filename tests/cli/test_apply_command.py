@@ -31,8 +31,8 @@ def test_it_writes_what_the_calibrator_gives(files, tmp_path):
     np.testing.assert_allclose(columns["temperature"], fitted.temperature(predictions))
     same = predictions.view_logits.argmax(-1) == predictions.classes[:, None]
     np.testing.assert_allclose(columns["agreement"], same.double().mean(1))
-    shrunk = fitted.calibrator.shift.shrink(columns["shift_score"].mean(), 200).value
-    adapted = fitted.adapt(predictions).calibrator.shift
+    shrunk = fitted.shift.shrink(columns["shift_score"].mean(), 200).value
+    adapted = fitted.adapt(predictions).shift
     np.testing.assert_allclose(shrunk, float(adapted.estimate))
 
 
@@ -52,7 +52,7 @@ def test_exported_models_tell_what_apply_writes(files):
     """One log is as good as another: `predict --jsonl` and the server write `describe_row`."""
     predictions, labels = rightly.load(files / "cal.npz")
     fitted = rightly.fit("ca_views", predictions, labels, threshold=0.5)
-    fitted = fitted.hold_out(*rightly.load(files / "ind.npz"), score="aps")
+    fitted = fitted.decide(*rightly.load(files / "ind.npz"), coverage=0.9, set_score="aps")
     columns = compute_scores(fitted, predictions[:3])
     stage = CalibrationStage(fitted, predictions.view_names, outputs_shift_score=True)
     stacked = torch.cat([predictions.logits[:, None], predictions.view_logits], 1)[:3]

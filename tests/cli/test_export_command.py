@@ -18,7 +18,7 @@ def test_names_are_given_and_file_and_torch_compared_on_the_pictures_asked_for(
     place, tmp_path, capsys
 ):
     nameless = rightly.load_calibrator(place / "cal.safetensors")
-    nameless.calibrator.class_names = None
+    nameless.class_names = None
     nameless.save(tmp_path / "cal.safetensors")
     (tmp_path / "names.txt").write_text("".join(f"class {i}\n" for i in range(4)))
     out = tmp_path / "m.onnx"

@@ -128,7 +128,7 @@ def test_sets_go_from_fit_to_apply_and_evaluate(cal, tmp_path, capsys):
     assert main(["apply", out, str(tmp_path / "test.npz"), "--out", str(scores)]) == 0
     with scores.open() as file:
         written = [row["prediction_set"].split() for row in csv.DictReader(file)]
-    members = rightly.prediction_sets(rightly.load_calibrator(out), test)
+    members = rightly.load_calibrator(out).prediction_sets(test)
     assert [sorted(map(int, row)) for row in written] == [
         row.nonzero().squeeze(-1).tolist() for row in members
     ]

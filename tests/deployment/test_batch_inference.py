@@ -80,7 +80,7 @@ def test_shards_are_scored_as_the_whole(folder, tmp_path, name):
         "confidence": saved.confidence(predictions),
         "raw_confidence": predictions.confidence,
     }
-    if saved.calibrator.has_temperature:
+    if saved.has_temperature:
         expected["temperature"] = saved.temperature(predictions)
     for column, values in expected.items():
         np.testing.assert_allclose(rows[column].to_numpy(), values, rtol=1e-6, atol=1e-6)

@@ -91,7 +91,7 @@ def test_a_program_of_torch_takes_the_context_by_name(files):
 
 def test_the_default_is_the_context_that_the_calibrator_is_adapted_to(tmp_path):
     adapted = fitted("temperature_scaling").adapt(collect(STORED // 4))
-    value = float(adapted.calibrator.shift.estimate)
+    value = float(adapted.shift.estimate)
     assert value != 0
     metadata = export_model(Small(), adapted, tmp_path / "m.onnx")
     assert metadata["shift_adaptation"]["estimate"] == value

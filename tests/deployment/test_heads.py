@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from rightly import CALIBRATORS, calibrator
-from rightly.calibrators import as_fitted
 from rightly.calibrators.shift_adaptation import ShiftError
 from rightly.deployment.onnx_compose import iterate_graphs
 from rightly.deployment.onnx_tracing import silence_tracer, trace_module
@@ -41,7 +40,7 @@ VARIANTS = {"rightly, shifted": {}, "rightly, neighbours": {"neighbours": 50}}
 def fit(name, c):
     predictions, labels = make(c=c, d=8)
     if name == "rightly, shifted":
-        return rehearsed().calibrator
+        return rehearsed()
     options = {"epochs": 3} if name == "true_class_probability" else VARIANTS.get(name, {})
     fitted = calibrator(name.split(",")[0], **options).fit(predictions, labels)
     with suppress(ShiftError):  # some methods cannot be adapted by views
@@ -54,7 +53,7 @@ class Head:
 
     def __init__(self, fitted):
         self.adaptation = fitted.shift
-        self.stage = CalibrationStage(as_fitted(fitted), fitted.view_names, bool(self.adaptation))
+        self.stage = CalibrationStage(fitted, fitted.view_names, bool(self.adaptation))
         rows, c = 2 * (len(fitted.view_names) + 1), fitted.class_count
         inputs = {"stacked": (torch.randn(rows, c, generator=torch.Generator()), "stack")}
         if "features" in fitted.needs:

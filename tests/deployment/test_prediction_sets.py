@@ -29,7 +29,7 @@ def make_model(**options):
     held_out = rightly.Predictions(classify(model, list(pictures(300, seed=2))))
     noise = torch.rand(300, 4, generator=torch.Generator().manual_seed(1)).log().neg().log().neg()
     labels = (held_out.logits / 3 + noise).argmax(-1)
-    return rightly.CalibratedClassifier(Small(), calibrated.hold_out(held_out, labels, **options))
+    return rightly.CalibratedClassifier(Small(), calibrated.decide(held_out, labels, **options))
 
 
 def classify(model, images):
@@ -47,14 +47,14 @@ def model():
 def file(model, tmp_path_factory):
     path = tmp_path_factory.mktemp("sets") / "m.onnx"
     metadata = export_classifier(model, path)
-    assert metadata["sets"] == model.fitted.sets.describe()
+    assert metadata["sets"] == model.calibrator.sets.describe()
     assert metadata["parity"]["in_set_differs"] == 0
     return path
 
 
 def test_sets_of_a_model_are_those_of_its_predictions(model):
     images = list(pictures(60, seed=3))
-    sets = rightly.prediction_sets(model.fitted, rightly.Predictions(classify(model, images)))
+    sets = model.calibrator.prediction_sets(rightly.Predictions(classify(model, images)))
     assert torch.equal(model.predict(images).in_set, sets)
     assert 0 < sets.double().mean() < 1
 

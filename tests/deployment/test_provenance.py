@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 import rightly
-from rightly import CalibratedClassifier, Decision, FittedCalibrator
+from rightly import CalibratedClassifier, Decision
 from rightly.classifiers import Preprocessing, open_model
 from rightly.decisions.decision import ADAPTED
 from rightly.deployment.metadata import read_decision
@@ -57,12 +57,13 @@ def test_a_guarantee_travels_with_the_metadata_and_so_does_its_absence():
     plain = fitted()
     none = Decision(None, "guaranteed", 500, reason="not with these 500 samples")
     for decision in (GUARANTEED, GUARANTEED.voided("adapted data"), none):
-        calibrator = FittedCalibrator(plain.calibrator, decision)
-        assert read_decision(describe_calibrator(calibrator)) == decision
+        plain.decision = decision
+        assert read_decision(describe_calibrator(plain)) == decision
 
 
 def test_adapting_voids_the_guarantee_in_the_metadata(tmp_path):
-    guaranteed = FittedCalibrator(fitted().calibrator, GUARANTEED)
+    guaranteed = fitted()
+    guaranteed.decision = GUARANTEED
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a batch that looks like no other
         adapted = guaranteed.adapt(predictions()[0])

@@ -47,7 +47,7 @@ def test_features_are_the_input_of_the_last_linear_layer():
 
 
 def test_an_empty_band_defers_nothing():
-    cascade = fitted(budget=1.8).calibrator
+    cascade = fitted(budget=1.8)
     logits = predictions()[0].logits
     assert 0 < len(DeferralStage(cascade)(logits)) < len(logits)
     cascade.store(band=torch.tensor(EMPTY_BAND, dtype=torch.float64))

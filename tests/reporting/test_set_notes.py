@@ -1,5 +1,6 @@
 """Prediction sets in what `evaluate` measures and says."""
 
+import copy
 import json
 
 import pytest
@@ -13,14 +14,14 @@ from tests.conftest import make
 
 @pytest.fixture(scope="module")
 def fitted():
-    return rightly.fit("temperature_scaling", *make(n=400)).hold_out(
+    return rightly.fit("temperature_scaling", *make(n=400)).decide(
         *make(n=600, seed=1), coverage=0.8
     )
 
 
 def test_size_and_coverage_are_measured_with_an_interval(fitted, other, tmp_path):
     evaluation = rightly.evaluate(fitted, {"mine": other}, metrics=["ece"])
-    sets, labels = rightly.prediction_sets(fitted, other[0]), other[1]
+    sets, labels = fitted.prediction_sets(other[0]), other[1]
     covered = int(sets[torch.arange(len(labels)), labels].sum())
     quality = evaluation.set_quality["mine"]
     assert quality.coverage == covered / 300 and 0.7 < quality.coverage < 0.9
@@ -46,7 +47,7 @@ def test_coverage_is_measured_by_class_the_least_covered_first(fitted, tmp_path)
     named = rightly.Predictions(logits, class_names=names)
     evaluation = rightly.evaluate(fitted, {"mine": (named, labels)}, metrics=["ece"])
     classes = evaluation.set_quality["mine"].classes
-    sets = rightly.prediction_sets(fitted, named)
+    sets = fitted.prediction_sets(named)
     assert sorted(one.number for one in classes) == list(range(10))
     for one in classes:
         held = sets[labels == one.number, one.number]
@@ -93,7 +94,9 @@ def test_no_coverage_is_claimed_after_adapting(fitted, other, adapt_first):
 def test_classes_that_take_the_threshold_of_all_are_counted(fitted):
     predictions, labels = make(n=600, seed=1)
     kept = labels != 3
-    by_class = fitted.hold_out(predictions[kept], labels[kept], class_conditional=True)
+    by_class = copy.deepcopy(fitted).decide(
+        predictions[kept], labels[kept], coverage=0.9, class_conditional=True
+    )
     text = describe_set_guarantee(by_class.sets.describe(), 10)
     assert "in each of 9 classes (1 more had too few images and take the threshold of all)" in text
 

@@ -2,6 +2,7 @@
 
 import copy
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -11,7 +12,7 @@ from typing import Any, TypeVar, cast, final
 import torch
 from torch import Tensor, nn
 
-from rightly.calibrators import serialization, shift_adaptation, shift_fitting
+from rightly.calibrators import deciding, serialization, shift_adaptation, shift_fitting
 from rightly.calibrators.answers import CalibratedOutputs as CalibratedOutputs
 from rightly.calibrators.answers import NotFittedError as NotFittedError
 from rightly.calibrators.checks import (
@@ -23,6 +24,7 @@ from rightly.calibrators.checks import (
     settle_probabilities,
     warn_if_one_sided,
 )
+from rightly.calibrators.conformal.sets import ConformalSets, Sets
 from rightly.calibrators.shift_adaptation import (
     FinalOutputs,
     InterceptSlope,
@@ -34,13 +36,24 @@ from rightly.calibrators.solvers.confidence_inverse import inverse_temperature_f
 from rightly.calibrators.solvers.execution import single_threaded
 from rightly.calibrators.solvers.temperature import scaled_softmax
 from rightly.calibrators.stored_tensors import Stored
+from rightly.checks import check_type
+from rightly.decisions import Decision
+from rightly.decisions.decision import ADAPTED
 from rightly.decisions.expected_accuracy import ExpectedAccuracy
 from rightly.predictions import Predictions, check_labels
-from rightly.predictions.rows import sort_rows
+from rightly.predictions.rows import RowHashes, sort_rows
 from rightly.shapes import AnyArray
-from rightly.tensor_shapes import Labels, Logits, PerSample
+from rightly.tensor_shapes import Labels, Logits, PerSample, PerSampleBool
 
 Self = TypeVar("Self", bound="Calibrator")
+
+# What may be set from outside: types, in words, and how to get one.
+STATE: dict[str, tuple[Any, str, str]] = {
+    "decision": (Decision | None, "a Decision or None", "use Decision.at"),
+    "sets": (ConformalSets | None, "ConformalSets or None", "use decide"),
+    "shift": (ShiftAdaptation | None, "a ShiftAdaptation or None", "use learn_shift"),
+    "record": (Mapping, "a table of plain values", ""),
+}
 
 CACHE_ENTRIES = 2**21  # logits up to here fit into a cache, where threads only get in the way
 
@@ -77,6 +90,9 @@ class Calibrator(nn.Module, ABC):
     feature_count: int | None = None
     class_names: tuple[str, ...] | None = None
 
+    decision: Decision | None = None  # when to accept a prediction
+    sets: ConformalSets | None = None  # what prediction sets are made by
+    record: Mapping[str, Any] = {}  # classifier, calibration data and what was measured on them
     shift: ShiftAdaptation | None  # what `learn_shift` learned, and the estimate adapted to
     correction: InterceptSlope | None  # in place of it, once adapted with labels
     no_shift: str | None = None  # why `learn_shift` could not learn it
@@ -85,6 +101,14 @@ class Calibrator(nn.Module, ABC):
         super().__init__()
         self.register_module("shift", None)
         self.register_module("correction", None)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in STATE:
+            return super().__setattr__(name, value)
+        check_type(name, value, *STATE[name])
+        if name == "shift":
+            return super().__setattr__(name, value)
+        return object.__setattr__(self, name, value)  # sets are no part: saved by themselves
 
     @final
     def fit(self: Self, predictions: Predictions, labels: AnyArray) -> Self:
@@ -99,6 +123,7 @@ class Calibrator(nn.Module, ABC):
                 "add the images as they are"
             )
         self.shift = self.correction = self.no_shift = self.class_count = None
+        self.decision, self.sets, self.record = None, None, {}
         if not self.uses_shifted_rows and not rows.all():
             predictions, classes = predictions[rows], classes[rows]
         warn_if_one_sided(predictions.classes == classes, self.title)
@@ -140,10 +165,16 @@ class Calibrator(nn.Module, ABC):
 
         Without labels, confidence moves to the shift estimate of the batch, which needs
         `learn_shift` first. With labels of unshifted rows, intercept and slope of its log-odds are
-        corrected. Each replaces whatever it was adapted to before.
+        corrected. Each replaces whatever it was adapted to before. Guarantees are for the old data:
+        the decision is void, and labels drop it and the prediction sets.
         """
         if labels is None:
-            return cast(Self, shift_adaptation.adapt_to_batch(self, predictions))
+            copied = cast(Self, shift_adaptation.adapt_to_batch(self, predictions))
+            estimate = 0.0 if copied.shift is None else float(copied.shift.estimate)
+            batch = {"samples": len(predictions), "shift_estimate": estimate}
+            copied.record = {**self.record, "adapted": batch}
+            copied.decision = None if self.decision is None else self.decision.voided(ADAPTED)
+            return copied
         self.check(predictions)
         truth, rows = check_labels(labels, predictions), predictions.unshifted()
         if not rows.any():
@@ -156,7 +187,71 @@ class Calibrator(nn.Module, ABC):
         adapted.correction = shift_fitting.learn_intercept_slope(
             self, predictions[rows], truth[rows]
         )
+        adapted.decision = adapted.sets = None
+        adapted.record = self._record_labels(adapted, predictions, truth)
+        made = {"decision": self.decision, "prediction sets": self.sets}
+        dropped = [name for name, value in made.items() if value is not None]
+        if dropped:
+            warnings.warn(
+                f"{self.title} drops its {' and '.join(dropped)}, made for the data that it was "
+                "fitted on: make them anew from other labelled samples of the new data",
+                UserWarning,
+                stacklevel=2,
+            )
         return adapted
+
+    def _record_labels(
+        self, adapted: "Calibrator", predictions: Predictions, labels: Labels
+    ) -> dict[str, Any]:
+        """The record with what a copy was adapted to, and the hashes of these rows too."""
+        assert adapted.correction is not None
+        rows = predictions.unshifted()
+        hashes, known = RowHashes.compute(predictions), self.record.get("calibration_rows")
+        if known is not None:
+            hashes = RowHashes.from_record(known).merge(hashes)
+        correct = self.classes(predictions[rows]) == labels[rows]
+        return {
+            **self.record,
+            "calibration_rows": hashes.to_record(),  # test sets with the new rows are refused too
+            "adapted": {
+                "samples": len(correct),
+                "accuracy": float(correct.double().mean()),
+                "intercept": float(adapted.correction.intercept),
+                "slope": float(adapted.correction.slope),
+            },
+        }
+
+    @final
+    def decide(
+        self: Self,
+        predictions: Predictions,
+        labels: AnyArray,
+        *,
+        threshold: float | None = None,
+        accuracy: float | None = None,
+        costs: Mapping[str, float] | None = None,
+        confidence_level: float = 0.95,
+        coverage: float | None = None,
+        set_score: str = "lac",
+        class_conditional: bool = False,
+    ) -> Self:
+        """Attach a decision, prediction sets or both, from rows that it was not fitted on.
+
+        A threshold given, guaranteed to reach `accuracy`, or of least `costs`; prediction sets that
+        hold the true class with probability `coverage`. What is not asked for stays as it is.
+        """
+        wanted = deciding.Wanted.checked(
+            threshold=threshold,
+            accuracy=accuracy,
+            costs=costs,
+            confidence_level=confidence_level,
+            coverage=coverage,
+            set_score=set_score,
+            class_conditional=class_conditional,
+        )
+        decision, sets = deciding.decide(self, predictions, labels, wanted)
+        self.decision, self.sets = decision or self.decision, sets or self.sets
+        return self
 
     @final
     def expected_accuracy(
@@ -220,7 +315,7 @@ class Calibrator(nn.Module, ABC):
 
     @final
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes one safetensors file, for `rightly.load_calibrator`."""
+        """Write one safetensors file with all state, for `rightly.load_calibrator`."""
         serialization.save(Path(path), self)
 
     @final
@@ -229,6 +324,40 @@ class Calibrator(nn.Module, ABC):
         if not self.view_names or predictions.view_names == self.view_names:
             return predictions
         return predictions.with_views(self.view_names)
+
+    @final
+    def accept(self, predictions: Predictions) -> PerSampleBool:
+        """Whether the confidence of each prediction reaches the threshold."""
+        if self.threshold is None:
+            raise ValueError(
+                f"{self.title} has no threshold to accept by: set decision, or fit with "
+                "threshold= or accuracy="
+            )
+        return self.confidence(predictions) >= self.threshold
+
+    @final
+    @torch.no_grad()
+    def prediction_sets(
+        self, predictions: Predictions, coverage: float | None = None, score: str | None = None
+    ) -> Sets:
+        """Whether each class is in the prediction set of each sample (split conformal prediction).
+
+        In data like the held-out rows, sets hold the true class with probability `coverage`; after
+        `adapt` no coverage is claimed. A set may be empty. `coverage` and `score` (lac, aps, or
+        raps where it was fitted for that) are as decided, unless given.
+        """
+        if self.sets is None:
+            raise ValueError(
+                f"{self.title} has no held-out scores to make prediction sets by: fit with "
+                "coverage=, or call decide(predictions, labels, coverage=0.9) with rows that it "
+                "was not fitted on"
+            )
+        return self.sets.find(self.probabilities(predictions), predictions.logits, coverage, score)
+
+    @property
+    def threshold(self) -> float | None:
+        """Confidence from which predictions are accepted; None where there is no decision."""
+        return None if self.decision is None else self.decision.threshold
 
     @property
     def uses_views(self) -> bool:
@@ -255,6 +384,9 @@ class Calibrator(nn.Module, ABC):
         note = ", adapted to a batch" if self.is_adapted else ""
         note += ", adapted with labels" if self.correction is not None else ""
         note += f", {self.fit_note}" if self.fit_note else ""
+        name = (self.record.get("classifier") or {}).get("name")
+        note += f", classifier {name}" if name else ""
+        note += "" if self.threshold is None else f", accepts from {self.threshold:.4g}"
         return f"<{self.title}, fitted on {samples}{views}{note}>"
 
     @final
@@ -315,3 +447,14 @@ def _temperature_for(predictions: Predictions, confidence: PerSample) -> PerSamp
     """The temperature at which softmax gives the largest logit this confidence."""
     inverse = inverse_temperature_for(predictions.logits, confidence, predictions.classes)
     return inverse.reciprocal()
+
+
+def check_calibrator(calibrator: Any) -> Calibrator:
+    """Refuse what is no fitted calibrator."""
+    remedy = "load one with rightly.load_calibrator(path)"
+    check_type("calibrator", calibrator, Calibrator, "a fitted rightly calibrator", remedy)
+    if not calibrator.is_fitted:
+        raise NotFittedError(
+            f"{calibrator.title} is not fitted: call fit(predictions, labels) first"
+        )
+    return cast(Calibrator, calibrator)

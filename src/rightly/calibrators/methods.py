@@ -7,6 +7,7 @@ from rightly.calibrators.adaptive_temperature_scaling import AdaptiveTemperature
 from rightly.calibrators.base import Calibrator
 from rightly.calibrators.binary.methods import BINARY
 from rightly.calibrators.binning.methods import BINNING
+from rightly.calibrators.cascade import Cascade
 from rightly.calibrators.correctness_logistic.calibrator import CorrectnessLogistic
 from rightly.calibrators.correctness_network import CorrectnessNetwork
 from rightly.calibrators.density_aware import DensityAware
@@ -233,3 +234,28 @@ CALIBRATORS: Registry[Method] = Registry(
     group="rightly.calibrators",
     base=Calibrator,
 )
+
+
+def calibrator(
+    name: str, *, budget: float | None = None, first: str | None = None, **arguments: Any
+) -> Calibrator:
+    """An unfitted calibrator by its name or alias in the registry.
+
+    With a budget, in mean forward passes per image, views are looked at only inside a deferral
+    band of the confidence of the method called `first`, which needs none: by default the same
+    method without views if it can do without, else temperature scaling.
+    """
+    method = CALIBRATORS.find(name)
+    built = method.build(**arguments)
+    if budget is not None:
+        built.method = method.name
+        first = CALIBRATORS.find(first or fallback_method(name)).name
+        built = Cascade(calibrator(first), built, budget)
+        arguments |= {"budget": budget, "first": first}
+    built.method, built.arguments = method.name, dict(arguments)
+    return built
+
+
+def fallback_method(name: str) -> str:
+    """What gives the confidence where a budget spares this method its views."""
+    return "temperature_scaling" if "view_logits" in CALIBRATORS.find(name).needs else name

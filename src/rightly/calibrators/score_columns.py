@@ -5,8 +5,8 @@ An exported model tells the same (`deployment.outputs.describe_row`), with `clas
 
 import numpy as np
 
+from rightly.calibrators.base import Calibrator
 from rightly.calibrators.drift_reference import measure_agreement
-from rightly.calibrators.fitted import FittedCalibrator
 from rightly.calibrators.shift_adaptation import score_shift
 from rightly.predictions import Predictions
 
@@ -23,7 +23,7 @@ SCORES: dict[str, type] = {
 }
 
 
-def compute_scores(fitted: FittedCalibrator, predictions: Predictions) -> dict[str, np.ndarray]:
+def compute_scores(fitted: Calibrator, predictions: Predictions) -> dict[str, np.ndarray]:
     """The columns of `list_scores`, whatever further views the predictions have."""
     predictions = fitted.select_views(predictions)
     names = list_scores(fitted)
@@ -33,23 +33,21 @@ def compute_scores(fitted: FittedCalibrator, predictions: Predictions) -> dict[s
         "raw_confidence": predictions.confidence,
     }
     if "temperature" in names:
-        columns["temperature"] = fitted.calibrator.compute_temperature(predictions)
+        columns["temperature"] = fitted.compute_temperature(predictions)
     if fitted.threshold is not None:
         columns["accept"] = columns["confidence"] >= fitted.threshold
     if "shift_score" in names:
-        shift_scores, unadapted = score_shift(fitted.calibrator, predictions)
+        shift_scores, unadapted = score_shift(fitted, predictions)
         columns |= {"shift_score": shift_scores, "unadapted_confidence": unadapted}
     if "agreement" in names:
-        columns["agreement"] = measure_agreement(
-            fitted.calibrator, predictions, columns["predicted_class"]
-        )
+        columns["agreement"] = measure_agreement(fitted, predictions, columns["predicted_class"])
     arrays = {name: tensor.cpu().numpy() for name, tensor in columns.items()}
     if "prediction_set" in names:
         arrays["prediction_set"] = _list_sets(fitted, predictions)
     return {name: arrays[name].astype(SCORES[name]) for name in names}
 
 
-def _list_sets(fitted: FittedCalibrator, predictions: Predictions) -> np.ndarray:
+def _list_sets(fitted: Calibrator, predictions: Predictions) -> np.ndarray:
     """Numbers of the classes in each set, the likeliest first, with spaces between them."""
     assert fitted.sets is not None
     p = fitted.probabilities(predictions)
@@ -60,12 +58,12 @@ def _list_sets(fitted: FittedCalibrator, predictions: Predictions) -> np.ndarray
     return np.array(texts, np.str_)
 
 
-def list_scores(fitted: FittedCalibrator) -> list[str]:
+def list_scores(fitted: Calibrator) -> list[str]:
     """The names in SCORES of what a calibrator can tell."""
     lacking = set() if fitted.view_names else {"agreement"}
-    lacking |= set() if fitted.calibrator.has_temperature else {"temperature"}
+    lacking |= set() if fitted.has_temperature else {"temperature"}
     lacking |= {"accept"} if fitted.threshold is None else set()
     lacking |= {"prediction_set"} if fitted.sets is None else set()
-    if fitted.calibrator.shift is None:
+    if fitted.shift is None:
         lacking |= {"shift_score", "unadapted_confidence"}
     return [name for name in SCORES if name not in lacking]

@@ -5,6 +5,7 @@ The header lists type and shape of every tensor, and has a SHA-256 over itself a
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor
 
 from rightly.calibrators.answers import NotFittedError
+from rightly.calibrators.conformal.sets import ConformalSets
 from rightly.calibrators.shift_adaptation import InterceptSlope, ShiftAdaptation
 from rightly.calibrators.stored_tensors import check_stored, probe
 from rightly.checks import (
@@ -51,14 +53,8 @@ def check_name(path: Path) -> None:
         )
 
 
-def save(
-    path: Path,
-    calibrator: "Calibrator",
-    decision: Decision | None = None,
-    record: Mapping[str, Any] | None = None,
-    sets: tuple[Mapping[str, Any], Mapping[str, Tensor]] | None = None,
-) -> None:
-    """Writes a fitted calibrator, and what goes with it: `sets` as a table and tensors."""
+def save(path: Path, calibrator: "Calibrator") -> None:
+    """Write a fitted calibrator with all its state; nothing is learned."""
     from rightly.calibrators.methods import CALIBRATORS
 
     check_name(path)
@@ -71,23 +67,50 @@ def save(
             f"{calibrator.title} has no name in the registry to be loaded by: "
             "build it with rightly.calibrator(name)"
         )
+    decision, sets = calibrator.decision, calibrator.sets
+    table, tensors = (None, {}) if sets is None else sets.to_saved()
     header: dict[str, Any] = {
         "method": calibrator.method,
         "arguments": dict(calibrator.arguments),
         **{name: getattr(calibrator, name) for name in FITTED_ON},
         "decision": None if decision is None else decision.to_dict(),
-        "record": dict(record or {}),
+        "record": dict(calibrator.record),
         "no_shift": calibrator.no_shift,
-        "sets": None if sets is None else dict(sets[0]),
+        "sets": table,
     }
     package = CALIBRATORS.package_of(calibrator.method)
     if package is not None:
         header["package"] = package
-    held_out = {} if sets is None else {SETS + name: tensor for name, tensor in sets[1].items()}
+    held_out = {SETS + name: tensor for name, tensor in tensors.items()}
     write(path, header, calibrator.stored() | held_out)
 
 
-def describe_unknown(header: Mapping[str, Any]) -> str:
+def load_calibrator(path: str | os.PathLike[str]) -> "Calibrator":
+    """Load a saved calibrator with its decision, prediction sets, shift adaptation and record."""
+    from rightly.calibrators.methods import CALIBRATORS, calibrator
+
+    header, tensors = read(Path(path))
+    if isinstance(header.get("method"), str) and header["method"] not in CALIBRATORS:
+        raise ValueError(f"{path} {_describe_unknown(header)}")
+    try:
+        built = calibrator(header["method"], **header["arguments"])
+        own, held_out = _split_sets(tensors)
+        _restore(built, header, own)
+        if header["sets"] is not None or held_out:
+            built.sets = ConformalSets.from_saved(header["sets"], held_out, header["class_count"])
+        if header["decision"] is not None:
+            built.decision = Decision.from_dict(header["decision"])
+        built.record = header["record"]
+    except KeyError as error:
+        raise ValueError(f"{path} has a damaged header: {error} is missing") from error
+    except (TypeError, ValueError, RuntimeError, IndexError) as error:  # the last two: torch's
+        raise ValueError(
+            f"{path} holds no calibrator that can be used: {error}; fit it again"
+        ) from error
+    return built
+
+
+def _describe_unknown(header: Mapping[str, Any]) -> str:
     """What to do about a method that is not known here; nothing that the file names is imported."""
     package = header.get("package")
     is_name = isinstance(package, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", package)
@@ -99,7 +122,7 @@ def describe_unknown(header: Mapping[str, Any]) -> str:
     return f"was saved by the method {header['method']!r}, which is not known here; {remedy}"
 
 
-def split_sets(
+def _split_sets(
     tensors: Mapping[str, Tensor],
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The tensors of a calibrator, and those of its prediction sets by their own names."""
@@ -108,7 +131,7 @@ def split_sets(
     return own, held_out
 
 
-def restore(
+def _restore(
     calibrator: "Calibrator", header: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> None:
     """Gives an unfitted calibrator what a saved file holds, or says what is wrong with that."""

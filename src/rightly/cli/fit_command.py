@@ -10,7 +10,7 @@ from rightly.cli.cost_options import CostError, CostGain, CostReview, read_costs
 from rightly.cli.inputs import Cal, LabelFiles, Probabilities, Views, read_data_sets
 
 if TYPE_CHECKING:
-    from rightly.calibrators import FittedCalibrator
+    from rightly.calibrators import Calibrator
     from rightly.predictions import Predictions
     from rightly.tensor_shapes import Labels
 
@@ -165,7 +165,7 @@ def _select_method(
     return choice.method
 
 
-def _describe_use(fitted: "FittedCalibrator") -> None:
+def _describe_use(fitted: "Calibrator") -> None:
     """Says what the views cost, and what the calibrator accepts; the decision comes last."""
     from rightly.decisions.decision import HOLDS_FOR, describe_set_guarantee
 

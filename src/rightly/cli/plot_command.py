@@ -23,7 +23,7 @@ from rightly.registry import did_you_mean
 from rightly.reporting.figures import DESCRIPTIONS
 
 if TYPE_CHECKING:
-    from rightly.calibrators import AnyCalibrator
+    from rightly.calibrators import Calibrator
     from rightly.predictions import Predictions
     from rightly.tensor_shapes import Labels
 
@@ -60,7 +60,7 @@ def run(
     if kind not in KINDS:
         close = did_you_mean(kind, KINDS)
         raise ValueError(f"KIND must be one of {', '.join(KINDS)}, got {kind!r}{close}")
-    from rightly.calibrators import as_fitted
+    from rightly.calibrators import check_calibrator
     from rightly.evaluation.data_sets import load_test_sets
     from rightly.evaluation.leakage import CalibrationData, check_test_sets
     from rightly.reporting.figures import (
@@ -88,7 +88,7 @@ def run(
     with show_status(f"drawing {kind}"):
         fitted = {} if is_fitted_here else _fit_or_load(names, data, calibrator or [], fit_seed)
         known = [] if data is None else [CalibrationData.of_predictions(data[0])]
-        known += [CalibrationData.of_calibrator(as_fitted(one)) for one in fitted.values()]
+        known += [CalibrationData.of_calibrator(check_calibrator(one)) for one in fitted.values()]
         check_test_sets(known, tests, any_classifier, allow_overlap)
         axes = draw_figure(
             kind,
@@ -112,7 +112,7 @@ def _fit_or_load(
     data: "tuple[Predictions, Labels] | None",
     files: list[Path],
     seed: int,
-) -> "dict[str, AnyCalibrator]":
+) -> "dict[str, Calibrator]":
     """Methods fitted on calibration data, then calibrators from files, by name."""
     from rightly.calibrators import CALIBRATORS, load_calibrator
     from rightly.evaluation.measurement import fit_method
@@ -121,7 +121,7 @@ def _fit_or_load(
         raise ValueError("--methods needs --cal, the predictions to fit them on")
     if not methods and not files:
         raise ValueError("give --calibrator FILE, or --methods NAMES with --cal FILE")
-    fitted: dict[str, AnyCalibrator] = {}
+    fitted: dict[str, Calibrator] = {}
     if data is not None:
         fitted |= {
             CALIBRATORS.find(name).name: fit_method(name, *data, seed=seed) for name in methods

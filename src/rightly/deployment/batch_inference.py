@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from rightly.calibrators import FittedCalibrator, load_calibrator
+from rightly.calibrators import Calibrator, load_calibrator
 from rightly.calibrators.score_columns import SCORES, compute_scores, list_scores
 from rightly.collection.distributed import run_shards
 from rightly.collection.ray_cluster import Cluster
@@ -163,7 +163,7 @@ class ScoringJob:
         rows = pa.concat_tables(parts).sort_by([("shift", "ascending"), ("image", "ascending")])
         return {name: rows[name].to_pylist() for name in rows.column_names}
 
-    def _write(self, k: int, fitted: FittedCalibrator) -> None:
+    def _write(self, k: int, fitted: Calibrator) -> None:
         pa = require("pyarrow", "collect")
         parquet = require("pyarrow.parquet", "collect")
         predictions = _read_shard(self.source, k)
@@ -202,7 +202,7 @@ def _score_shards(job: ScoringJob, cluster: Cluster | None, progress: Progress) 
         progress("applying", next(done), len(missing))
 
 
-def _check_classifier(fitted: FittedCalibrator, fingerprint: str | None) -> None:
+def _check_classifier(fitted: Calibrator, fingerprint: str | None) -> None:
     check_same_classifier("predictions", CalibrationData.of_calibrator(fitted), fingerprint)
 
 

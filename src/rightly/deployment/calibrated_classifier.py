@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar, final
 import torch
 from torch import Tensor, nn
 
-from rightly.calibrators import AnyCalibrator, Cascade, as_fitted, load_calibrator
+from rightly.calibrators import Calibrator, Cascade, check_calibrator, load_calibrator
 from rightly.calibrators.shift_adaptation import ShiftAdaptation
 from rightly.classifiers import Classifier, Preprocessing
 from rightly.classifiers.backends import ModuleBackend
@@ -52,7 +52,7 @@ class CalibratedClassifier(nn.Module):
     def __init__(
         self,
         classifier: AnyClassifier,
-        calibrator: AnyCalibrator,
+        calibrator: Calibrator,
         views: Views | None = None,
         *,
         preprocessing: Preprocessing | None = None,
@@ -62,7 +62,7 @@ class CalibratedClassifier(nn.Module):
         adaptable: bool = True,
     ) -> None:
         super().__init__()
-        fitted = as_fitted(calibrator)
+        fitted = check_calibrator(calibrator)
         if not fitted.is_pointwise:
             raise ValueError(
                 f"{fitted.title} looks at a whole batch of samples, so it cannot answer for "
@@ -74,8 +74,7 @@ class CalibratedClassifier(nn.Module):
         check_classes(fitted, None, class_names)
         names = class_names or fitted.class_names or self.classifier.class_names
         self.class_names = None if names is None else tuple(names)
-        self.fitted = fitted
-        self.calibrator = fitted.calibrator
+        self.calibrator = fitted
         backend = self.classifier.backend
         features = "features" in fitted.needs
         self.network: ClassifierStage | None = None
@@ -95,7 +94,7 @@ class CalibratedClassifier(nn.Module):
 
     @property
     def threshold(self) -> float | None:
-        return self.fitted.threshold
+        return self.calibrator.threshold
 
     @property
     def shift_adaptation(self) -> ShiftAdaptation | None:
@@ -105,7 +104,7 @@ class CalibratedClassifier(nn.Module):
     @property
     def metadata(self) -> dict[str, Any]:
         """What the files of this model say about it."""
-        described = describe_model(self.fitted, self.classifier, self.class_names)
+        described = describe_model(self.calibrator, self.classifier, self.class_names)
         if self.shift_adaptation is not None:
             described["shift_adaptation"] = describe_adaptation(self.shift_adaptation)
             described["drift"] = self.shift_adaptation.describe_drift()
@@ -172,12 +171,12 @@ class CalibratedClassifier(nn.Module):
             with self.classifier.prepare():
                 both = self.classifier.forward(plain(images, *rows), wanted)
             values = tuple(part for part in both if part is not None)
-        check_classes(self.fitted, values[0].shape[1], None)
+        check_classes(self.calibrator, values[0].shape[1], None)
         return values
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
         """Writes config.json, the calibrator and a model card; the classifier stays where it is."""
-        hub.write_folder(Path(folder), self.fitted, self.metadata)
+        hub.write_folder(Path(folder), self.calibrator, self.metadata)
 
     @classmethod
     def from_pretrained(

@@ -9,7 +9,7 @@ from typing import Any, final
 import torch
 from torch import Tensor, nn
 
-from rightly.calibrators import AnyCalibrator, as_fitted, load_calibrator
+from rightly.calibrators import Calibrator, check_calibrator, load_calibrator
 from rightly.classifiers import Preprocessing
 from rightly.deployment.calibrated_classifier import AnyClassifier, CalibratedClassifier
 from rightly.deployment.conformance import INPUT, SHIFT_ESTIMATE
@@ -32,7 +32,7 @@ MAX_ONNX_BYTES = 2**31 - 1  # that one ONNX file can hold
 
 def export_model(
     classifier: AnyClassifier,
-    calibrator: str | os.PathLike[str] | AnyCalibrator,
+    calibrator: str | os.PathLike[str] | Calibrator,
     out: str | os.PathLike[str],
     *,
     images: str | os.PathLike[str] | Sequence[Any] = (),
@@ -56,7 +56,7 @@ def export_model(
     fitted = (
         load_calibrator(calibrator)
         if isinstance(calibrator, str | os.PathLike)
-        else as_fitted(calibrator)
+        else check_calibrator(calibrator)
     )
     if preprocessing is None and size is not None and expected_preprocessing(fitted) is None:
         preprocessing = Preprocessing(size=size)

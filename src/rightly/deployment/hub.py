@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rightly.calibrators import FittedCalibrator
+from rightly.calibrators import Calibrator
 from rightly.deployment.card_markdown import render_card
 from rightly.deployment.metadata import CALIBRATOR_FILE, CONFIG_FILE, read_config
 from rightly.deployment.provenance import check_described
@@ -16,7 +16,7 @@ from rightly.optional import require
 CARD_FILE = "README.md"
 
 
-def write_folder(folder: Path, calibrator: FittedCalibrator, metadata: Mapping[str, Any]) -> None:
+def write_folder(folder: Path, calibrator: Calibrator, metadata: Mapping[str, Any]) -> None:
     """Writes the three files; a card that somebody edited is left alone."""
     folder.mkdir(parents=True, exist_ok=True)
     calibrator.save(folder / CALIBRATOR_FILE)
@@ -57,7 +57,7 @@ def _check_files(folder: Path) -> Path:
     return folder
 
 
-def check_config(folder: Path, calibrator: FittedCalibrator) -> None:
+def check_config(folder: Path, calibrator: Calibrator) -> None:
     """Refuses a folder whose config and calibrator were not written together."""
     check_described(read_config(folder), calibrator, folder / CONFIG_FILE)
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rightly.calibrators import FittedCalibrator
+from rightly.calibrators import Calibrator
 from rightly.classifiers import Classifier, Preprocessing, open_model
 from rightly.datasets.decoding import to_image
 from rightly.deployment.provenance import expected_preprocessing
@@ -50,7 +50,7 @@ def make_batch(images: Any, preprocessing: Preprocessing) -> Images:
 
 
 def resolve_views(
-    calibrator: FittedCalibrator, views: Views | None
+    calibrator: Calibrator, views: Views | None
 ) -> tuple[tuple[str, ...], tuple[Transform, ...]]:
     """Names and functions of the views that a calibrator was fitted with."""
     names = calibrator.view_names
@@ -72,7 +72,7 @@ def resolve_views(
 
 def open_classifier(
     classifier: Any,
-    calibrator: FittedCalibrator,
+    calibrator: Calibrator,
     preprocessing: Preprocessing | None,
     output: str | int | None,
     device: str | torch.device,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
+from rightly.calibrators import Calibrator, check_calibrator, load_calibrator
 from rightly.decisions.outcome import apply_decision
 from rightly.deployment.card_markdown import CardRow, render_block, render_card
 from rightly.deployment.metadata import CALIBRATOR_FILE, read_config
@@ -24,9 +24,9 @@ AnyPath = str | os.PathLike[str]
 
 
 def make_card(
-    model: AnyPath | AnyCalibrator,
+    model: AnyPath | Calibrator,
     tests: Mapping[str, DataSet] | None = None,
-    calibrator: AnyPath | AnyCalibrator | None = None,
+    calibrator: AnyPath | Calibrator | None = None,
     *,
     block_only: bool = False,
     any_classifier: bool = False,
@@ -52,10 +52,10 @@ def make_card(
     return render_block(metadata, rows) if block_only else render_card(metadata, rows)
 
 
-def read_metadata(model: AnyPath | AnyCalibrator) -> dict[str, Any]:
+def read_metadata(model: AnyPath | Calibrator) -> dict[str, Any]:
     """The metadata of a .onnx or .pt2 file, a saved folder or a calibrator."""
     if not isinstance(model, str | os.PathLike):
-        return describe_calibrator(as_fitted(model))
+        return describe_calibrator(check_calibrator(model))
     path = Path(model)
     if path.is_dir():
         return read_config(path)
@@ -65,11 +65,11 @@ def read_metadata(model: AnyPath | AnyCalibrator) -> dict[str, Any]:
 
 
 def _open_calibrator(
-    model: AnyPath | AnyCalibrator, calibrator: AnyPath | AnyCalibrator | None
-) -> FittedCalibrator:
+    model: AnyPath | Calibrator, calibrator: AnyPath | Calibrator | None
+) -> Calibrator:
     chosen = model if calibrator is None else calibrator
     if not isinstance(chosen, str | os.PathLike):
-        return as_fitted(chosen)
+        return check_calibrator(chosen)
     path = Path(chosen)
     if path.suffix in SUFFIXES:
         raise ValueError(
@@ -80,7 +80,7 @@ def _open_calibrator(
 
 
 def measure_row(
-    fitted: FittedCalibrator, name: str, predictions: Predictions, labels: AnyArray
+    fitted: Calibrator, name: str, predictions: Predictions, labels: AnyArray
 ) -> CardRow:
     """A calibrator measured on one test set, before and after; at its threshold if it has one."""
     truth = check_labels(labels, predictions)
@@ -102,7 +102,7 @@ def measure_row(
 
 
 def _measure(
-    fitted: AnyCalibrator | None, predictions: Predictions, labels: AnyArray
+    fitted: Calibrator | None, predictions: Predictions, labels: AnyArray
 ) -> dict[str, float | None]:
     """The metrics of the table; None for nan, which neither JSON nor the Hub knows."""
     values: dict[str, float | None] = replace_nan(

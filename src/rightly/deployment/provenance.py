@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rightly.calibrators import FittedCalibrator
+from rightly.calibrators import Calibrator
 from rightly.calibrators.shift_adaptation import ShiftAdaptation
 from rightly.classifiers import Classifier, Preprocessing
 from rightly.deployment.metadata import FORMAT, VERSION
@@ -31,7 +31,7 @@ def describe_adaptation(adaptation: ShiftAdaptation) -> dict[str, Any]:
 
 
 def describe_model(
-    calibrator: FittedCalibrator, classifier: Classifier, class_names: Sequence[str] | None
+    calibrator: Calibrator, classifier: Classifier, class_names: Sequence[str] | None
 ) -> dict[str, Any]:
     """The metadata of a calibrated classifier, as plain values."""
     return describe_calibrator(calibrator) | {
@@ -41,7 +41,7 @@ def describe_model(
     }
 
 
-def describe_calibrator(calibrator: FittedCalibrator) -> dict[str, Any]:
+def describe_calibrator(calibrator: Calibrator) -> dict[str, Any]:
     """The metadata of a calibrator without its classifier."""
     from rightly import __version__
 
@@ -55,7 +55,7 @@ def describe_calibrator(calibrator: FittedCalibrator) -> dict[str, Any]:
         "method": calibrator.title,
         "arguments": dict(calibrator.arguments),
         "keeps_class": calibrator.keeps_class,
-        "has_temperature": calibrator.calibrator.has_temperature,
+        "has_temperature": calibrator.has_temperature,
         "class_count": calibrator.class_count,
         "class_names": None if names is None else list(names),
         "views": list(calibrator.view_names),
@@ -69,14 +69,14 @@ def describe_calibrator(calibrator: FittedCalibrator) -> dict[str, Any]:
     }
 
 
-def expected_preprocessing(calibrator: FittedCalibrator) -> Preprocessing | None:
+def expected_preprocessing(calibrator: Calibrator) -> Preprocessing | None:
     """How the images were shown that the calibrator was fitted on, where that is known."""
     source = calibrator.record.get("classifier") or {}
     values = source.get("preprocessing")
     return None if values is None else Preprocessing.from_dict(values)
 
 
-def check_classifier(calibrator: FittedCalibrator, classifier: Classifier) -> None:
+def check_classifier(calibrator: Calibrator, classifier: Classifier) -> None:
     """Refuses a classifier other than the one whose predictions the calibrator was fitted on."""
     source = calibrator.record.get("classifier") or {}
     fingerprint = source.get("fingerprint")
@@ -98,9 +98,7 @@ def check_classifier(calibrator: FittedCalibrator, classifier: Classifier) -> No
     check_classes(calibrator, classifier.class_count, names)
 
 
-def check_described(
-    metadata: Mapping[str, Any], calibrator: FittedCalibrator, path: object
-) -> None:
+def check_described(metadata: Mapping[str, Any], calibrator: Calibrator, path: object) -> None:
     """Refuses a calibrator other than the one that a file's metadata describe."""
     described = (metadata["method"], metadata["class_count"], tuple(metadata["views"]))
     if described != (calibrator.title, calibrator.class_count, calibrator.view_names):
@@ -112,9 +110,7 @@ def check_described(
         )
 
 
-def check_classes(
-    calibrator: FittedCalibrator, count: int | None, names: Sequence[str] | None
-) -> None:
+def check_classes(calibrator: Calibrator, count: int | None, names: Sequence[str] | None) -> None:
     """Refuses another number of classes, or other names."""
     expected = calibrator.class_count
     for other in (count, None if names is None else len(names)):

@@ -14,7 +14,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from rightly.calibrators import Cascade, FittedCalibrator
+from rightly.calibrators import Calibrator, Cascade
 from rightly.calibrators.shift_adaptation import finalise_outputs
 from rightly.classifiers import Preprocessing
 from rightly.classifiers.backends import extract_logits, record_last_linear
@@ -103,12 +103,12 @@ class CalibrationStage(nn.Module):
     threshold: Tensor | None
 
     def __init__(
-        self, fitted: FittedCalibrator, view_names: Sequence[str], outputs_shift_score: bool = False
+        self, fitted: Calibrator, view_names: Sequence[str], outputs_shift_score: bool = False
     ) -> None:
         super().__init__()
-        self.calibrator, self.view_names = fitted.calibrator, tuple(view_names)
+        self.calibrator, self.view_names = fitted, tuple(view_names)
         self.outputs_shift_score = outputs_shift_score
-        self.is_adapted = fitted.calibrator.is_adapted  # asked now, for graphs cannot ask
+        self.is_adapted = fitted.is_adapted  # asked now, for graphs cannot ask
         self.sets = fitted.sets
         # As a tensor, so that a threshold is compared as exactly in a graph as here.
         threshold = fitted.threshold

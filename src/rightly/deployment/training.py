@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rightly.calibrators import FittedCalibrator
+from rightly.calibrators import Calibrator
 from rightly.checks import check_probabilities
 from rightly.fitting import fit
 from rightly.metrics import METRICS
@@ -32,7 +32,7 @@ def calibrate_module(
     method: str = METHOD,
     classify: Classify = lambda model, inputs: model(inputs),
     **options: Any,
-) -> FittedCalibrator:
+) -> Calibrator:
     """Runs a model over batches of (inputs, labels) and fits a calibrator to its logits.
 
     The batches must not be those it was trained on. `classify` turns model and inputs into logits
@@ -67,7 +67,7 @@ def make_lightning_callback(
     base = _require_lightning().Callback
 
     class CalibrateAfterTraining(base):  # type: ignore[misc, valid-type]
-        calibrator: FittedCalibrator | None = None
+        calibrator: Calibrator | None = None
 
         def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
             if trainer.is_global_zero:
@@ -96,7 +96,7 @@ def make_transformers_callback(
     base = require("transformers").TrainerCallback
 
     class CalibrateAfterTraining(base):  # type: ignore[misc, valid-type]
-        calibrator: FittedCalibrator | None = None
+        calibrator: Calibrator | None = None
 
         def on_train_end(self, args: Any, state: Any, control: Any, **context: Any) -> None:
             if state.is_world_process_zero:

@@ -8,7 +8,7 @@ from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rightly.calibrators import CALIBRATORS, AnyCalibrator, Calibrator, FittedCalibrator, Method
+from rightly.calibrators import CALIBRATORS, Calibrator, Method
 from rightly.calibrators.shift_adaptation import ShiftError
 from rightly.checks import check_count
 from rightly.evaluation.data_sets import (
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 DEFAULT_GROUPS = ("baseline", "binary", "paper", "own")
 
 # A name of the registry, a record, a calibrator, or a class or function that builds one.
-MethodLike = str | Method | AnyCalibrator | Callable[..., Calibrator]
+MethodLike = str | Method | Calibrator | Callable[..., Calibrator]
 MethodLikes = str | Sequence[MethodLike] | Mapping[str, MethodLike]
 
 
@@ -76,7 +76,7 @@ class Comparison(ResultTable[Result]):
     seed: int = 0  # of the first fit, and of the resamples
     adapt: bool | int = False  # to each test set without its labels, or to batches of so many rows
     skipped: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    calibrators: Mapping[str, AnyCalibrator] = field(default_factory=dict)  # of the first seed
+    calibrators: Mapping[str, Calibrator] = field(default_factory=dict)  # of the first seed
     cal: LabelledSet | None = None
     tests: TestSets = field(default_factory=dict)
     accuracy: Mapping[str, float] = field(default_factory=dict)  # the classifier's, by test set
@@ -266,14 +266,14 @@ class _Comparing:
         self.resamples: int | None = None
         self.replicates: Replicates | None = None
         self.results: list[Result] = []
-        self.calibrators: dict[str, AnyCalibrator] = {}
+        self.calibrators: dict[str, Calibrator] = {}
         self.fit_notes: dict[str, list[str]] = {}
         self.refusals: dict[str, ShiftError] = {}
         self.own_accuracy = measure_accuracies(tests)
         self.accuracies: dict[str, dict[str, tuple[float, float]]] = {}  # where classes may change
 
     def run(
-        self, methods: Mapping[str, Method | AnyCalibrator], repeats: int, progress: Progress
+        self, methods: Mapping[str, Method | Calibrator], repeats: int, progress: Progress
     ) -> None:
         """Fit and measure every method.
 
@@ -301,7 +301,7 @@ class _Comparing:
         if not self.results:
             raise next(iter(self.refusals.values()))
 
-    def measure(self, name: str, fitted: AnyCalibrator, seed: int) -> None:
+    def measure(self, name: str, fitted: Calibrator, seed: int) -> None:
         """Add the values of a fitted calibrator on every test set."""
         for dataset, (test, truth) in self.tests.items():
             seen = fitted.select_views(test)
@@ -360,7 +360,7 @@ class _Comparing:
 class MethodSelection(NamedTuple):
     """By name, methods to fit, then calibrators that are fitted already; what the others lack."""
 
-    methods: Mapping[str, Method | AnyCalibrator]
+    methods: Mapping[str, Method | Calibrator]
     skipped: Mapping[str, tuple[str, ...]]
 
 
@@ -372,7 +372,7 @@ def resolve_methods(methods: Any, cal: LabelledSet, tests: TestSets) -> MethodSe
     items = list(_list_items(methods))
     names = [item for given, item in items if _is_name(given, item)]
     records: dict[str, Method] = {}
-    fitted: dict[str, AnyCalibrator] = {}
+    fitted: dict[str, Calibrator] = {}
     taken = {CALIBRATORS[one].name for one in names if one in CALIBRATORS}
     for given, item in items:
         if _is_name(given, item):
@@ -384,7 +384,7 @@ def resolve_methods(methods: Any, cal: LabelledSet, tests: TestSets) -> MethodSe
                 "methods={'first': ..., 'second': ...}"
             )
         taken.add(name)
-        if isinstance(item, FittedCalibrator) or (isinstance(item, Calibrator) and item.is_fitted):
+        if isinstance(item, Calibrator) or (isinstance(item, Calibrator) and item.is_fitted):
             fitted[name] = item
         else:
             records[name] = _to_record(name, item)
@@ -444,7 +444,7 @@ def _find_name(item: Any) -> str:
     """The name in a table of a method that was given as an object."""
     if isinstance(item, Method):
         return item.name
-    if isinstance(item, Calibrator | FittedCalibrator):
+    if isinstance(item, Calibrator | Calibrator):
         return item.title
     name = getattr(item.func if isinstance(item, partial) else item, "__name__", None)
     if not callable(item) or name is None:

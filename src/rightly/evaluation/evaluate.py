@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rightly.calibrators import AnyCalibrator, FittedCalibrator, as_fitted, load_calibrator
+from rightly.calibrators import Calibrator, check_calibrator, load_calibrator
 from rightly.checks import check_confidence, check_file, refuse
 from rightly.decisions import exact_interval
 from rightly.decisions.decision import ADAPTED
@@ -59,7 +59,7 @@ class Evaluation(ResultTable[Result]):
     kind = "evaluation"
 
     sets: Mapping[str, BeforeAfter]
-    calibrator: FittedCalibrator
+    calibrator: Calibrator
     tests: TestSets
     accuracy: Mapping[str, float]  # by test set
     resamples: int | None = None  # of intervals and tests, where there are any
@@ -129,7 +129,7 @@ class Evaluation(ResultTable[Result]):
 
 
 def evaluate(
-    calibrator: FilePath | AnyCalibrator,
+    calibrator: FilePath | Calibrator,
     tests: Mapping[str, Any],
     *,
     metrics: str | Sequence[str] = "all",
@@ -185,11 +185,11 @@ def evaluate(
     return Evaluation(sets, fitted, seen, accuracy, drawn, seed, adapt, quality, decisions, missed)
 
 
-def open_calibrator(calibrator: Any) -> FittedCalibrator:
+def open_calibrator(calibrator: Any) -> Calibrator:
     """A calibrator that is fitted or saved, with a place for threshold and record."""
     if isinstance(calibrator, str | os.PathLike):
         return load_calibrator(calibrator)
-    return as_fitted(calibrator)
+    return check_calibrator(calibrator)
 
 
 # What can be required beside metrics, and what measuring it takes.

@@ -6,7 +6,7 @@ Each refusal can be overruled by the argument that it names.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rightly.calibrators import FittedCalibrator
+from rightly.calibrators import Calibrator
 from rightly.evaluation.data_sets import TestSets
 from rightly.predictions import Predictions
 from rightly.predictions.rows import MAX_OVERLAP, RowHashes
@@ -27,7 +27,7 @@ class CalibrationData:
         return cls(None, predictions.fingerprint, RowHashes.compute(predictions))
 
     @classmethod
-    def of_calibrator(cls, fitted: FittedCalibrator) -> "CalibrationData":
+    def of_calibrator(cls, fitted: Calibrator) -> "CalibrationData":
         """What the calibrator's record holds: a sample of its rows."""
         source = fitted.record.get("classifier") or {}
         rows = fitted.record.get("calibration_rows")

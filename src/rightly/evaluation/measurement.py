@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from rightly.calibrators import CALIBRATORS, AnyCalibrator, Calibrator, Method, calibrator
+from rightly.calibrators import CALIBRATORS, Calibrator, Method, calibrator
 from rightly.calibrators.shift_adaptation import ShiftError
 from rightly.evaluation.replicates import Replicates
 from rightly.evaluation.results import Result, unique
@@ -32,8 +32,8 @@ def check_adapt(adapt: bool | int) -> None:
 
 
 def adapt_in_batches(
-    calibrator: AnyCalibrator, predictions: Predictions, adapt: bool | int = True
-) -> Iterator[tuple[AnyCalibrator, Predictions]]:
+    calibrator: Calibrator, predictions: Predictions, adapt: bool | int = True
+) -> Iterator[tuple[Calibrator, Predictions]]:
     """Yield the calibrator adapted to each batch, in row order, and that batch.
 
     Without `adapt`, the calibrator as it is and all rows.
@@ -61,7 +61,7 @@ def resolve_metrics(metrics: str | Iterable[str] | None) -> list[str]:
 
 
 def measure(
-    calibrator: AnyCalibrator | None,
+    calibrator: Calibrator | None,
     predictions: Predictions,
     labels: AnyArray,
     metrics: str | Sequence[str] = "all",
@@ -72,7 +72,7 @@ def measure(
 
 
 def compute_outcomes(
-    calibrator: AnyCalibrator | None,
+    calibrator: Calibrator | None,
     predictions: Predictions,
     labels: AnyArray,
     metrics: Sequence[str],

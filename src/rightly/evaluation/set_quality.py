@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Int64
 
-from rightly.calibrators import FittedCalibrator
+from rightly.calibrators import Calibrator
 from rightly.decisions import exact_interval
 from rightly.evaluation.measurement import adapt_in_batches
 from rightly.predictions import Predictions
@@ -41,7 +41,7 @@ class SetQuality:
 
 
 def measure_sets(
-    fitted: FittedCalibrator,
+    fitted: Calibrator,
     predictions: Predictions,
     labels: Labels,
     adapt: bool | int = False,
@@ -53,7 +53,7 @@ def measure_sets(
     members = fitted.sets.contains(probabilities, predictions.logits)
     sizes = members.sum(-1)
     mean_size, empty, single = (float(x.double().mean()) for x in (sizes, sizes == 0, sizes == 1))
-    if adapt is not False or fitted.calibrator.is_adapted:
+    if adapt is not False or fitted.is_adapted:
         return SetQuality(mean_size, empty, single)
     covered = members.gather(1, labels[:, None]).squeeze(1).cpu().numpy()
     names = predictions.class_names or fitted.class_names
@@ -80,7 +80,7 @@ def cover_classes(
 
 
 def describe_set_quality(
-    fitted: FittedCalibrator, quality: Mapping[str, SetQuality]
+    fitted: Calibrator, quality: Mapping[str, SetQuality]
 ) -> dict[str, Any] | None:
     """Nominal coverage and what was measured, as plain values."""
     if fitted.sets is None:

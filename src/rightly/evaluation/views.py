@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from rightly.calibrators import Calibrator, Cascade, calibrator, first_of
+from rightly.calibrators import Calibrator, Cascade, calibrator, fallback_method
 from rightly.calibrators.cascade import FULL_BAND, Band, HeldOut, cross_fit, select_band
 from rightly.calibrators.correctness_logistic.settings import SETTINGS
 from rightly.calibrators.evidence import ViewLogOdds, view_log_odds
@@ -315,7 +315,7 @@ def compute_view_costs(
         raise ValueError(
             "predictions must have views to spend a budget on, but have none: collect some"
         )
-    pair = calibrator(first or first_of(method)), calibrator(method)
+    pair = calibrator(first or fallback_method(method)), calibrator(method)
     if not pair[1].uses_views:
         raise ValueError(f"method must be one that uses views, got {method}")
     with torch.no_grad(), single_threaded():

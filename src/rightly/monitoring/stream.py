@@ -17,7 +17,7 @@ from rightly.monitoring.window import MAX_AHEAD_S, Window, WindowBatch
 from rightly.shapes import AnyArray
 
 if TYPE_CHECKING:
-    from rightly.calibrators import AnyCalibrator
+    from rightly.calibrators import Calibrator
     from rightly.predictions import Predictions
     from rightly.tensor_shapes import PerSample
 
@@ -116,14 +116,14 @@ class Stream(ShiftStream):
 
     def __init__(
         self,
-        calibrator: "AnyCalibrator",
+        calibrator: "Calibrator",
         window: int = 512,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        from rightly.calibrators import as_fitted
+        from rightly.calibrators import check_calibrator
         from rightly.calibrators.shift_adaptation import require_shift
 
-        self.calibrator = as_fitted(calibrator).calibrator
+        self.calibrator = check_calibrator(calibrator)
         shift = require_shift(self.calibrator)
         # Shift scores of other calibrators are counted from something else.
         reference = hashlib.sha256(shift.reference.cpu().numpy().astype("<f8").tobytes())
@@ -148,7 +148,7 @@ class Stream(ShiftStream):
         return bound_confidence(adapted, predictions)
 
     @classmethod
-    def from_json(cls, calibrator: "AnyCalibrator", snapshot: str | bytes) -> "Stream":
+    def from_json(cls, calibrator: "Calibrator", snapshot: str | bytes) -> "Stream":
         """A stream that goes on from a snapshot."""
         stream = cls(calibrator, Window.from_json(snapshot).size)
         stream.merge(snapshot)

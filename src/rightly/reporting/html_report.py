@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from rightly.calibrators import CALIBRATORS, AnyCalibrator, FittedCalibrator
+from rightly.calibrators import CALIBRATORS, Calibrator
 from rightly.decisions.decision import ADAPTED
 from rightly.evaluation.compare import Comparison, MethodLikes, compare, resolve_methods
 from rightly.evaluation.data_sets import load_data_set, load_test_sets, open_data_sets
@@ -76,7 +76,7 @@ class Report(ResultTable[Result]):
 
 
 def report(
-    calibrator: FilePath | AnyCalibrator,
+    calibrator: FilePath | Calibrator,
     tests: Mapping[str, Any],
     out: FilePath | None = None,
     *,
@@ -158,7 +158,7 @@ def report(
     shown = Study(
         title=title,
         method=fitted.title,
-        calibration_count=fitted.calibrator.sample_count or 0,
+        calibration_count=fitted.sample_count or 0,
         sets=build_sets(evaluation, pictures, of_rows),
         metrics=measured,
         provenance=Provenance(
@@ -184,16 +184,16 @@ def report(
     return made
 
 
-def _find_void(fitted: FittedCalibrator) -> str | None:
+def _find_void(fitted: Calibrator) -> str | None:
     """Why the guarantee of the decision or the prediction sets is void, where there is one."""
     decision = fitted.decision
     if fitted.sets is None and (decision is None or decision.kind != "guaranteed"):
         return None
     void = None if decision is None else decision.void
-    return void or (ADAPTED if fitted.calibrator.is_adapted else None)
+    return void or (ADAPTED if fitted.is_adapted else None)
 
 
-def _open_calibrator(calibrator: Any, cal: Any) -> tuple[FittedCalibrator | None, str]:
+def _open_calibrator(calibrator: Any, cal: Any) -> tuple[Calibrator | None, str]:
     """The calibrator, or None for a method that is fitted on `cal`, and its name in tables."""
     if not isinstance(calibrator, str) or calibrator not in CALIBRATORS:
         fitted = open_calibrator(calibrator)

@@ -7,13 +7,13 @@ from rightly.decisions.decision import ADAPTED, describe_set_guarantee, describe
 from rightly.reporting.formatting import format_percent
 
 if TYPE_CHECKING:
-    from rightly.calibrators import FittedCalibrator
+    from rightly.calibrators import Calibrator
     from rightly.evaluation.set_quality import SetQuality
 
 SHOWN = 3  # classes that are named
 
 
-def describe_sets(fitted: "FittedCalibrator", quality: "Mapping[str, SetQuality]") -> list[str]:
+def describe_sets(fitted: "Calibrator", quality: "Mapping[str, SetQuality]") -> list[str]:
     """The guarantee, and size and coverage on each test set; no coverage after adapting."""
     if fitted.sets is None or not quality:
         return []

@@ -1,5 +1,7 @@
 """Prediction sets of calibrators: their coverage, what they refuse, and that files keep them."""
 
+import copy
+
 import pytest
 import torch
 from scipy.stats import beta, kstest
@@ -24,7 +26,7 @@ def held_out():
 
 @pytest.fixture(scope="module")
 def fitted(calibrator, held_out):
-    return calibrator.hold_out(*held_out, coverage=0.8, score="aps")
+    return copy.deepcopy(calibrator).decide(*held_out, coverage=0.8, set_score="aps")
 
 
 def covered(sets, labels):
@@ -61,8 +63,8 @@ def test_coverage_follows_its_beta_law(score):
 
 @pytest.mark.parametrize("score", ["lac", "aps", "raps"])
 def test_sets_are_the_classes_up_to_the_threshold(calibrator, held_out, score):
-    fitted = calibrator.hold_out(*held_out, score=score, coverage=0.8)
-    sets = rightly.prediction_sets(fitted, held_out[0])
+    fitted = copy.deepcopy(calibrator).decide(*held_out, set_score=score, coverage=0.8)
+    sets = fitted.prediction_sets(held_out[0])
     assert sets.shape == (600, 10) and sets.dtype == torch.bool
     # The k-th smallest score of 600, or of the 480 that no penalty was taken from.
     assert covered(sets, held_out[1]).sum() >= (481 if score != "raps" else 385)
@@ -73,22 +75,22 @@ def test_other_coverages_and_scores_come_from_the_same_held_out_scores(
     calibrator, held_out, fitted
 ):
     test, labels = make(n=500, seed=2)
-    for options in ({"coverage": 0.95}, {"score": "lac"}, {"class_conditional": True}):
-        again = {"coverage": 0.8, "score": "aps"} | options
-        expected = rightly.prediction_sets(calibrator.hold_out(*held_out, **again), test)
-        assert torch.equal(rightly.prediction_sets(fitted, test, **options), expected)
-    wider = rightly.prediction_sets(fitted, test, coverage=0.95)
-    narrow = rightly.prediction_sets(fitted, test)
+    for coverage, score in ((0.95, "aps"), (0.8, "lac")):
+        again = copy.deepcopy(calibrator).decide(*held_out, coverage=coverage, set_score=score)
+        expected = again.prediction_sets(test)
+        assert torch.equal(fitted.prediction_sets(test, coverage, score), expected)
+    wider = fitted.prediction_sets(test, coverage=0.95)
+    narrow = fitted.prediction_sets(test)
     assert (wider | ~narrow).all() and covered(wider, labels).float().mean() > 0.9
 
 
 def test_classes_with_too_few_images_take_the_threshold_of_all(calibrator, held_out):
     predictions, labels = held_out
     kept = (labels != 3) | (torch.cumsum(labels == 3, 0) <= 4)  # four of class 3: five needed
-    rare = calibrator.hold_out(
+    rare = copy.deepcopy(calibrator).decide(
         predictions[kept], labels[kept], coverage=0.85, class_conditional=True
     )
-    plain = calibrator.hold_out(predictions[kept], labels[kept], coverage=0.85)
+    plain = copy.deepcopy(calibrator).decide(predictions[kept], labels[kept], coverage=0.85)
     assert rare.sets.marginal == 1 and rare.sets.describe()["marginal_classes"] == 1
     assert rare.sets.threshold[3] == plain.sets.threshold[3]
     assert rare.sets.coverage_interval() is None
@@ -102,7 +104,7 @@ def test_classes_with_too_few_images_take_the_threshold_of_all(calibrator, held_
 def test_masked_classes_are_in_no_set(calibrator, held_out):
     logits = make(n=50, seed=4)[0].logits.clone()
     logits[:, 2] = -torch.inf
-    fitted = calibrator.hold_out(*held_out, coverage=0.99, score="aps")
+    fitted = copy.deepcopy(calibrator).decide(*held_out, coverage=0.99, set_score="aps")
     fitted.sets.threshold.fill_(2)  # every class, but for the mask
     sets = fitted.sets.contains(
         fitted.probabilities(masked := rightly.Predictions(logits)), masked.logits
@@ -119,49 +121,50 @@ def test_rows_of_one_image_and_shifted_rows_count_once(calibrator, held_out):
         shift_names=["blur"],
         image=torch.arange(3 * n) % n,
     )
-    sets = ConformalSets.fit(calibrator.calibrator, doubled, labels.repeat(3))
-    once = ConformalSets.fit(calibrator.calibrator, predictions, labels)
+    sets = ConformalSets.fit(calibrator, doubled, labels.repeat(3))
+    once = ConformalSets.fit(calibrator, predictions, labels)
     assert sets.samples == n and torch.equal(sets.threshold, once.threshold)
 
 
 def test_sets_of_a_calibrator_without_held_out_scores_are_refused(calibrator):
-    for one in (calibrator, calibrator.calibrator):
-        with pytest.raises(ValueError, match="no held-out scores.*coverage=.*hold_out"):
-            rightly.prediction_sets(one, make()[0])
+    with pytest.raises(ValueError, match="no held-out scores.*coverage=.*decide"):
+        calibrator.prediction_sets(make()[0])
 
 
 def test_scores_that_were_not_held_out_are_refused(fitted, held_out):
     with pytest.raises(ValueError, match="got 'raps': fit again with set_score='raps'"):
-        rightly.prediction_sets(fitted, held_out[0], score="raps")
+        fitted.prediction_sets(held_out[0], score="raps")
     with pytest.raises(ValueError, match="score must be one of lac, aps, raps, got 'raw'"):
-        rightly.prediction_sets(fitted, held_out[0], score="raw")
+        fitted.prediction_sets(held_out[0], score="raw")
     with pytest.raises(ValueError, match="0.999 needs at least 999 held-out images, got 600"):
-        rightly.prediction_sets(fitted, held_out[0], coverage=0.999)
+        fitted.prediction_sets(held_out[0], coverage=0.999)
 
 
 def test_images_that_the_calibrator_was_fitted_on_are_refused(calibrator):
     with pytest.raises(ValueError, match="held out, but .* of them are among .* fitted on"):
-        calibrator.hold_out(*make(n=400))
+        copy.deepcopy(calibrator).decide(*make(n=400), coverage=0.9)
 
 
 def test_adapted_calibrators_make_sets_but_learn_none(fitted, held_out):
     adapted = fitted.adapt(held_out[0])
-    sets = rightly.prediction_sets(adapted, held_out[0])
+    sets = adapted.prediction_sets(held_out[0])
     expected = adapted.sets.contains(adapted.probabilities(held_out[0]), held_out[0].logits)
     assert torch.equal(sets, expected)
-    with pytest.raises(ValueError, match="adapted to a batch, so its sets guarantee no coverage"):
-        adapted.hold_out(*make(n=600, seed=5))
+    with pytest.raises(ValueError, match="adapted to a batch, so nothing is guaranteed"):
+        adapted.decide(*make(n=600, seed=5), coverage=0.9)
 
 
 @pytest.mark.parametrize("score", ["aps", "raps"])
 def test_files_keep_the_sets(calibrator, held_out, tmp_path, score):
-    fitted = calibrator.hold_out(*held_out, score=score, class_conditional=True)
+    fitted = copy.deepcopy(calibrator).decide(
+        *held_out, coverage=0.9, set_score=score, class_conditional=True
+    )
     fitted.save(tmp_path / "a.safetensors")
     loaded = rightly.load_calibrator(tmp_path / "a.safetensors")
     assert loaded.sets.describe() == fitted.sets.describe()
     test = make(n=100, seed=2)[0]
-    for options in ({}, {"score": "lac", "coverage": 0.7, "class_conditional": False}):
-        first, second = (rightly.prediction_sets(one, test, **options) for one in (fitted, loaded))
+    for options in ({}, {"score": "lac", "coverage": 0.7}):
+        first, second = (one.prediction_sets(test, **options) for one in (fitted, loaded))
         assert torch.equal(first, second)
 
 

@@ -37,7 +37,7 @@ def test_it_beats_temperature_scaling_on_a_domain_of_other_shares():
 def test_an_adapted_one_is_saved_and_loaded(tmp_path):
     fitted = rightly.calibrator("transcal").fit(*make_domain(300, 0.2, 0))
     target, _ = make_domain(300, 0.8, 1)
-    adapted = rightly.FittedCalibrator(fitted).adapt(target)
+    adapted = fitted.adapt(target)
     adapted.save(tmp_path / "a.safetensors")
     loaded = rightly.load_calibrator(tmp_path / "a.safetensors")
     assert torch.equal(loaded.confidence(target), adapted.confidence(target))

@@ -36,7 +36,7 @@ def make_samples() -> list[Files]:
         samples.append({NAME: _sort_header(path.read_bytes())})
         fitted = rightly.fit("rightly", *data, threshold=0.7)
         others = make(n=60, c=CLASSES, m=2, d=3, seed=1)
-        fitted.hold_out(*others, coverage=0.8, score="raps").save(path)
+        fitted.decide(*others, coverage=0.8, set_score="raps").save(path)
         samples.append({NAME: _sort_header(path.read_bytes())})
     return samples
 
@@ -112,7 +112,7 @@ def read(folder: Path) -> None:
             continue
         assert bool(torch.isfinite(values).all()), f"{ask.__name__} is not finite"
     if calibrator.sets is not None:
-        shape = rightly.prediction_sets(calibrator, predictions).shape
+        shape = calibrator.prediction_sets(predictions).shape
         assert shape == predictions.logits.shape
     classes = calibrator.classes(predictions)
     assert bool(((classes >= 0) & (classes < predictions.class_count)).all())

@@ -82,7 +82,7 @@ def test_a_deployed_calibrator_needs_no_calibration_data(sample, other, tmp_path
 def test_a_calibrator_with_a_budget_tells_the_passes_it_takes(sample, other):
     fitted = rightly.fit("ca_views", *sample, budget=1.5)
     made = report(fitted, {"mine": other}, resamples=100)
-    deferred = fitted.calibrator.needs_views(fitted.select_views(other[0])).double().mean()
+    deferred = fitted.needs_views(fitted.select_views(other[0])).double().mean()
     passes = 1 + len(fitted.view_names) * float(deferred)
     assert 1 < passes < 1 + len(fitted.view_names)
     assert f"<strong>{passes:.2f}</strong> on mine" in made.html
@@ -90,10 +90,10 @@ def test_a_calibrator_with_a_budget_tells_the_passes_it_takes(sample, other):
 
 def test_prediction_sets_are_measured_and_after_adapting_claim_nothing(sample, other):
     held_out, test = make(n=200, seed=7), make(n=150, seed=8)
-    fitted = rightly.fit("temperature_scaling", *sample).hold_out(*held_out, coverage=0.8)
+    fitted = rightly.fit("temperature_scaling", *sample).decide(*held_out, coverage=0.8)
     page = report(fitted, {"mine": test}, resamples=100).html
     section = page[page.index('<section id="sets">') : page.index('<section id="before-after">')]
-    contains = rightly.prediction_sets(fitted, test[0])
+    contains = fitted.prediction_sets(test[0])
     covered = contains.gather(1, test[1][:, None]).double().mean()
     assert f"<span>{100 * covered:.1f}</span>" in section
     assert f">{contains.sum(-1).double().mean():.2f}<" in section
@@ -174,7 +174,7 @@ def test_a_deployed_calibrator_is_compared_as_it_is(sample, other):
     fitted = rightly.calibrator("spline").fit(*other)
     made = report(fitted, {"mine": other}, cal=sample, resamples=200)
     assert made.comparison.methods[-1] == "spline"
-    assert made.comparison.calibrators["spline"].calibrator is fitted
+    assert made.comparison.calibrators["spline"] is fitted
     after = made.evaluation.sets["mine"].after["brier"].value
     shown = [row.value for row in made.comparison if row[::2][:2] == ("spline", "brier")]
     assert shown == [after]

@@ -197,6 +197,19 @@ class ConformalSets(nn.Module):
             parts.append((scores <= limit) & (logits[rows] > MASKED))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
+    def find(
+        self,
+        probabilities: Logits,
+        logits: Logits,
+        coverage: float | None = None,
+        score: str | None = None,
+    ) -> Sets:
+        """Which classes are in each set, at another coverage or score if one is given."""
+        score = self.score if score is None else score
+        at = self.coverage if coverage is None else coverage
+        limits = self.find_thresholds(at, score, self.class_conditional)
+        return self.contains(probabilities, logits, limits.values, score)
+
     def coverage_interval(self) -> tuple[float, float] | None:
         """Where the coverage lies with probability 0.95; None where thresholds go by class."""
         return None if self.class_conditional else coverage_interval(self.samples, self.coverage)

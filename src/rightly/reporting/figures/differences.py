@@ -13,7 +13,7 @@ from rightly.reporting.formatting import display_factor
 from rightly.resampling import draw_resamples, interval
 
 if TYPE_CHECKING:
-    from rightly.calibrators import AnyCalibrator
+    from rightly.calibrators import Calibrator
     from rightly.evaluation.views import ViewCost
     from rightly.reporting.figures.kinds import FigureData
 
@@ -41,7 +41,7 @@ class _ChangesFromBase:
         }
         self.base = self._measure(self.fit(REFERENCE))
 
-    def fit(self, method: str, views: Sequence[str] = ()) -> "AnyCalibrator":
+    def fit(self, method: str, views: Sequence[str] = ()) -> "Calibrator":
         from rightly.evaluation.measurement import fit_method
 
         assert self.data.cal is not None
@@ -49,7 +49,7 @@ class _ChangesFromBase:
         chosen = predictions.with_views(views) if views else predictions
         return fit_method(method, chosen, labels, self.data.seed)
 
-    def _measure(self, calibrator: "AnyCalibrator") -> dict[Place, tuple[float, np.ndarray]]:
+    def _measure(self, calibrator: "Calibrator") -> dict[Place, tuple[float, np.ndarray]]:
         from rightly.evaluation.measurement import compute_outcomes, compute_values
 
         measured = {}
@@ -62,7 +62,7 @@ class _ChangesFromBase:
                 measured[dataset, name] = (value, replicates[name])
         return measured
 
-    def measure(self, calibrator: "AnyCalibrator | None" = None) -> dict[Place, Change]:
+    def measure(self, calibrator: "Calibrator | None" = None) -> dict[Place, Change]:
         """By test set and metric; of the base itself without a calibrator."""
         changes = {}
         measured = self.base if calibrator is None else self._measure(calibrator)

@@ -15,7 +15,7 @@ from rightly.reporting.figures.differences import draw_budget, draw_values, draw
 from rightly.reporting.formatting import format_percent
 
 if TYPE_CHECKING:
-    from rightly.calibrators import AnyCalibrator
+    from rightly.calibrators import Calibrator
     from rightly.evaluation.data_sets import LabelledSet, TestSets
 
 UNCALIBRATED = "uncalibrated"
@@ -29,7 +29,7 @@ class FigureData:
 
     tests: "TestSets" = field(default_factory=dict)
     # None is the classifier's own confidence, never adapted.
-    calibrators: "Mapping[str, AnyCalibrator | None]" = field(default_factory=dict)
+    calibrators: "Mapping[str, Calibrator | None]" = field(default_factory=dict)
     cal: "LabelledSet | None" = None
     results: Sequence[Result] = ()
     method: str = "correctness_logistic"  # fitted on views
@@ -83,8 +83,8 @@ def draw_figure(kind: str, data: FigureData) -> Any:
 
 
 def include_uncalibrated(
-    calibrators: "Mapping[str, AnyCalibrator | None]",
-) -> "dict[str, AnyCalibrator | None]":
+    calibrators: "Mapping[str, Calibrator | None]",
+) -> "dict[str, Calibrator | None]":
     """The calibrators, and before them the classifier's own confidence if it is not among them."""
     own = {} if UNCALIBRATED in calibrators else {UNCALIBRATED: None}
     return {**own, **calibrators}

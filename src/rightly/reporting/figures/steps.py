@@ -10,7 +10,7 @@ from rightly.reporting.figures.panels import draw_reliability_panel
 from rightly.reporting.figures.style import make_grid
 
 if TYPE_CHECKING:
-    from rightly.calibrators import AnyCalibrator
+    from rightly.calibrators import Calibrator
     from rightly.evaluation.data_sets import LabelledSet, TestSets
     from rightly.reporting.figures.kinds import FigureData
 
@@ -58,9 +58,7 @@ def _divide(tests: "TestSets") -> "Iterator[tuple[str, LabelledSet]]":
             yield name, (predictions[rows], labels[rows])
 
 
-def _measure(
-    calibrator: "AnyCalibrator", one: "LabelledSet", adapt: bool | int
-) -> Iterator[Outcomes]:
+def _measure(calibrator: "Calibrator", one: "LabelledSet", adapt: bool | int) -> Iterator[Outcomes]:
     """Outcomes before adapting to the samples of a step, and after."""
     predictions, labels = one
     seen = calibrator.select_views(predictions)

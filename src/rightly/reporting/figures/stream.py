@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from rightly.calibrators import AnyCalibrator
+from rightly.calibrators import Calibrator
 from rightly.evaluation.data_sets import LabelledSet
 from rightly.reporting.figures.style import (
     BLACK,
@@ -30,7 +30,7 @@ class Window(NamedTuple):
 
 
 def measure_stream(
-    fitted: AnyCalibrator,
+    fitted: Calibrator,
     sets: Mapping[str, LabelledSet],
     names: Sequence[str],
     window: int,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from torch import Tensor
 
-from rightly.calibrators import FittedCalibrator, prediction_sets
+from rightly.calibrators import Calibrator
 from rightly.evaluation.data_sets import LabelledSet, TestSets
 from rightly.evaluation.evaluate import Evaluation
 from rightly.evaluation.groups import GroupNames
@@ -26,7 +26,7 @@ MOST_VIEWS = 3  # of which it is told what they gain beside all
 
 
 def rank_own_views(
-    fitted: FittedCalibrator, data: LabelledSet | None, progress: Progress
+    fitted: Calibrator, data: LabelledSet | None, progress: Progress
 ) -> ViewRanking | None:
     """What up to three of its views gain on the calibration data, where both are there."""
     if data is None or not fitted.view_names:
@@ -60,7 +60,7 @@ def build_sets(
             evaluation.sets[name],
             correct_before=test.correct(truth).cpu().numpy(),
             groups=(groups or {}).get(name),
-            passes=measure_passes(fitted.calibrator, test),
+            passes=measure_passes(fitted, test),
             prediction_sets=measure_sets(fitted, test, truth),
             decision=evaluation.decisions.get(name),
         )
@@ -72,11 +72,11 @@ def build_sets(
     return sets
 
 
-def measure_sets(fitted: FittedCalibrator, test: Predictions, truth: Tensor) -> SetSizes | None:
+def measure_sets(fitted: Calibrator, test: Predictions, truth: Tensor) -> SetSizes | None:
     """Sizes and coverage of the prediction sets, where the calibrator carries them."""
     if fitted.sets is None:
         return None
-    contains = prediction_sets(fitted, test).cpu()
+    contains = fitted.prediction_sets(test).cpu()
     covered = contains.gather(1, truth.cpu()[:, None])[:, 0]
     return SetSizes(contains.sum(-1).numpy(), covered.numpy())
 
