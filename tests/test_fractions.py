@@ -41,8 +41,8 @@ CALLS = {
     "fit expected_shift": lambda data, x: rightly.fit("rightly", *data, expected_shift=x),
     "calibrator expected_shift": lambda data, x: rightly.calibrator("rightly", expected_shift=x),
     "select_method expected_shift": lambda data, x: select_method(*data, expected_shift=x),
-    "prediction_sets coverage": lambda data, x: rightly.prediction_sets(
-        fit(data, coverage=0.8), data[0], coverage=x
+    "prediction_sets coverage": lambda data, x: fit(data, coverage=0.8).prediction_sets(
+        data[0], coverage=x
     ),
     "at threshold": lambda data, x: Decision.at(x, *PAIR),
     "guarantee accuracy": lambda data, x: Decision.guarantee(*PAIR, accuracy=x),

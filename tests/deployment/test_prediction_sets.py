@@ -60,7 +60,7 @@ def test_sets_of_a_model_are_those_of_its_predictions(model):
 
 
 def test_graphs_compute_the_same_sets():
-    model = make_model(coverage=0.8, score="raps")
+    model = make_model(coverage=0.8, set_score="raps")
     logits = 3 * torch.randn(400, 4, generator=torch.Generator().manual_seed(4))
     logits[::7, 1] = -torch.inf
     logits[1] = 1.0
@@ -110,7 +110,7 @@ def test_files_server_and_command_line_name_the_classes_in_the_set(model, file, 
 
 
 def test_a_program_of_torch_has_sets_too(tmp_path):
-    model = make_model(coverage=0.7, score="aps")
+    model = make_model(coverage=0.7, set_score="aps")
     export_classifier(model, tmp_path / "m.pt2")
     exported, images = open_exported(tmp_path / "m.pt2"), list(pictures(20, seed=5))
     shown = np.stack([exported.preprocessing.pixels(Image.fromarray(x)) for x in images])
