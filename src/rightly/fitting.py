@@ -104,7 +104,7 @@ def fit(
         crossfitted = _cross_fit(build, predictions, truth)
         assert accuracy is not None
         fitted.decision = _approximate(crossfitted, deployed, accuracy, confidence_level)
-    else:
+    elif wanted.has_decision:
         outcome = compute_outcome(fitted, predictions, truth)
         fitted.decision = wanted.make_decision(outcome, ITSELF)
     # A sample of all rows, held out or not, so that test sets with the same rows are refused.
