@@ -165,7 +165,10 @@ def test_sets_and_threshold_come_from_the_same_images_held_out_of_the_fit():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"coverage": 0.9, "crossfit": True, "accuracy": 0.6}, "crossfit and coverage exclude each other"),
+        (
+            {"coverage": 0.9, "crossfit": True, "accuracy": 0.6},
+            "crossfit and coverage exclude each other",
+        ),
         ({"set_score": "aps"}, "pass coverage= too"),
         ({"class_conditional": True}, "pass coverage= too"),
         ({"coverage": 0.9, "set_score": "top"}, "set_score must be one of lac, aps, raps"),

@@ -67,7 +67,7 @@ def test_a_budget_spares_views_without_a_gap_in_the_outputs():
 
 def test_images_that_need_no_views_are_classified_once():
     calibrator = fitted(budget=1.8)
-    calibrator.calibrator.store(band=torch.tensor(EMPTY_BAND, dtype=torch.float64))
+    calibrator.store(band=torch.tensor(EMPTY_BAND, dtype=torch.float64))
     outputs = CalibratedClassifier(Small(), calibrator).predict(list(pictures(5)))
     assert (outputs.view_classes == -1).all() and outputs.confidence.isfinite().all()
 

@@ -384,7 +384,7 @@ def resolve_methods(methods: Any, cal: LabelledSet, tests: TestSets) -> MethodSe
                 "methods={'first': ..., 'second': ...}"
             )
         taken.add(name)
-        if isinstance(item, Calibrator) or (isinstance(item, Calibrator) and item.is_fitted):
+        if isinstance(item, Calibrator) and item.is_fitted:
             fitted[name] = item
         else:
             records[name] = _to_record(name, item)
@@ -444,7 +444,7 @@ def _find_name(item: Any) -> str:
     """The name in a table of a method that was given as an object."""
     if isinstance(item, Method):
         return item.name
-    if isinstance(item, Calibrator | Calibrator):
+    if isinstance(item, Calibrator):
         return item.title
     name = getattr(item.func if isinstance(item, partial) else item, "__name__", None)
     if not callable(item) or name is None:
