@@ -22,7 +22,7 @@ from rightly.monitoring.logs import UNKNOWN, Log, read_log
 from rightly.monitoring.stream import RANGE_LEVEL
 
 if TYPE_CHECKING:
-    from rightly.calibrators import AnyCalibrator
+    from rightly.calibrators import Calibrator
 
 MIN_WINDOW, MAX_WINDOWS = 512, 20
 SECONDS_PER_DAY = 86400.0
@@ -79,7 +79,7 @@ class DriftReport:
 
 def monitor_log(
     log: str | os.PathLike[str],
-    calibrator: "AnyCalibrator",
+    calibrator: "Calibrator",
     *,
     samples_per_day: float | None = None,
     false_alarms_per_year: float = 1.0,
@@ -90,11 +90,11 @@ def monitor_log(
     Blocks are measured by the times of the log, or in samples at `samples_per_day`. A `window` is
     by default a twentieth of the log, at least 512 rows.
     """
-    from rightly.calibrators import as_fitted
+    from rightly.calibrators import check_calibrator
     from rightly.calibrators.drift_reference import CHANNELS
     from rightly.calibrators.shift_adaptation import require_shift
 
-    fitted = as_fitted(calibrator).calibrator
+    fitted = check_calibrator(calibrator)
     shift = require_shift(fitted)
     if window is not None:
         check_count("window", window)
