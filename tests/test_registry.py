@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from rightly import registry
-from rightly.registry import Registry, did_you_mean, register
+from rightly.calibrators import CALIBRATORS
+from rightly.registry import Registry, register, unknown_name
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def test_a_record_of_another_type_is_refused(colours):
 
 
 def test_an_unknown_name_is_answered_by_what_there_is_and_the_closest(colours):
-    with pytest.raises(ValueError, match="colour must be one of red, green, got 'gren': did you"):
+    with pytest.raises(ValueError, match=r"colour 'gren' is not known: did you mean green\?$"):
         colours.find("gren")
     with pytest.raises(ValueError, match="got 'zzzz'$"):
         colours.find("zzzz")
@@ -83,10 +84,22 @@ def test_an_unknown_name_is_answered_by_what_there_is_and_the_closest(colours):
     assert "gren" not in colours
 
 
-def test_close_names_are_suggested_in_order():
-    assert did_you_mean("brierr", ["ece", "brier"]) == ": did you mean 'brier'?"
-    assert did_you_mean("ks_relased", ["ks_released", "released"]).endswith("or 'released'?")
-    assert did_you_mean("xyz", ["ece"]) == ""
+def test_the_closest_name_comes_first_and_alone():
+    error = unknown_name("method", "temprature_scaling", CALIBRATORS, listed="rightly fit --list")
+    assert str(error) == (
+        "method 'temprature_scaling' is not known: did you mean temperature_scaling? "
+        "(rightly fit --list names all)"
+    )
+    assert "did you mean b?" in str(unknown_name("x", "bb", ["red"], aliases=["b"]))
+
+
+def test_a_few_names_are_listed_and_many_are_not():
+    assert str(unknown_name("x", "zz", ["ece", "ks"])) == "x must be one of ece, ks, got 'zz'"
+    many = [f"name{i}" for i in range(9)]
+    assert str(unknown_name("x", "zz", many, listed="them")) == (
+        "x 'zz' is not known: choose from 9, such as name0, name1, name2 (them names all)"
+    )
+    assert str(unknown_name("x", 3, ["ece"])) == "x must be one of ece, got 3"
 
 
 def test_what_was_registered_can_be_taken_back_with_its_aliases(colours):

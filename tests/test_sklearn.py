@@ -85,7 +85,7 @@ def test_what_makes_no_sense_is_refused(data):
     x, y = data
     for settings, error, message in (
         ({"method": "ca_views"}, ValueError, "method must need logits only, got 'ca_views'"),
-        ({"method": "tea"}, ValueError, "method must be one of"),
+        ({"method": "tea"}, ValueError, "method 'tea' is not known"),
         ({"response_method": "predict"}, ValueError, "response_method must be one of 'auto'"),
         ({"calibration_fraction": 1.0}, ValueError, "calibration_fraction must be a fraction in"),
         ({"response_method": "predict_proba"}, TypeError, "estimator must have predict_proba"),

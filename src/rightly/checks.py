@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rightly.registry import did_you_mean
+from rightly.registry import unknown_name
 from rightly.shapes import AnyArray, Confidence, Correct, Probabilities, TrueClasses
 
 MAX_FLOAT = sys.float_info.max
@@ -177,13 +177,11 @@ def check_positive(name: str, value: object, remedy: str = "") -> None:
         raise ValueError(f"{name} must be a positive number, got {value!r}{_add(remedy)}")
 
 
-def check_choice(name: str, value: object, choices: Iterable[object], remedy: str = "") -> None:
-    """Refuse what is none of the choices, and name those that are spelled alike."""
+def check_choice(name: str, value: object, choices: Iterable[object], listed: str = "") -> None:
+    """Refuse what is none of the choices; name the one that is spelled alike, or what lists all."""
     known = list(choices)
     if value not in known:
-        close = did_you_mean(value, map(str, known)) if isinstance(value, str) else ""
-        listed = ", ".join(map(str, known))
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}{close or _add(remedy)}")
+        raise unknown_name(name, value, map(str, known), listed=listed)
 
 
 def check_names(name: str, given: Iterable[str], choices: Iterable[str], remedy: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from rightly.registry import unknown_name
 from rightly.tensor_shapes import Labels, Logits, PerClass, PerSample, PerSampleBool, Scalar
 
 
@@ -162,9 +163,7 @@ def loss(name: str) -> Loss:
     """The loss of this name; names joined by + are summed."""
     unknown = [part for part in name.split("+") if part not in LOSSES]
     if unknown:
-        raise ValueError(
-            f"loss must be one of {', '.join(LOSSES)}, or some of them joined by '+', got {name!r}"
-        )
+        raise unknown_name("loss", unknown[0], LOSSES, listed="rightly.losses.LOSSES")
     first, *others = (LOSSES[part] for part in name.split("+"))
     for other in others:
         first = first + other

@@ -19,6 +19,16 @@ class Named(Protocol):
     def name(self) -> str: ...
 
 
+MAX_LISTED = 8  # names in a message
+# What names all records of a kind.
+LISTED = {
+    "method": "rightly fit --list",
+    "metric": "rightly.metrics.METRICS",
+    "view": "rightly collect --list",
+    "shift": "rightly collect --list",
+    "layout": "rightly collect --list",
+}
+
 Record = TypeVar("Record", bound=Any)  # a Named; issubclass refuses protocols with attributes
 
 _REGISTRIES: "dict[type, Registry[Any]]" = {}  # by type of record: where `register` puts it
@@ -73,10 +83,14 @@ class Registry(Mapping[str, Record]):
         try:
             return self[name]
         except KeyError:
-            raise ValueError(
-                f"{self.kind} must be one of {', '.join(self)}, got {name!r}"
-                f"{did_you_mean(name, [*self, *self._aliases])}"
+            raise unknown_name(
+                self.kind, name, self, self._aliases, LISTED.get(self.kind, "")
             ) from None
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        """Names of records by their aliases."""
+        return self._aliases
 
     def package_of(self, name: str) -> str | None:
         """The installed package that a record comes from, None for all others."""
@@ -147,10 +161,25 @@ def register_module(module: ModuleType) -> None:
             registry.add(value)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of an error message: the known names that are close to a wrong one."""
-    close = get_close_matches(name, list(known), n=3, cutoff=0.6)
-    return f": did you mean {' or '.join(map(repr, close))}?" if close else ""
+def unknown_name(
+    argument: str,
+    name: object,
+    known: Iterable[str],
+    aliases: Iterable[str] = (),
+    listed: str = "",
+) -> ValueError:
+    """The error for a name that is none of those known: the closest one first, else a few of them.
+
+    `listed` is what names all, such as a command.
+    """
+    names = list(known)
+    close = get_close_matches(str(name), [*names, *aliases], n=1, cutoff=0.6)
+    if not close and len(names) <= MAX_LISTED:
+        return ValueError(f"{argument} must be one of {', '.join(names)}, got {name!r}")
+    some = f"choose from {len(names)}, such as {', '.join(names[:3])}"
+    remedy = f"did you mean {close[0]}?" if close else some
+    listing = f" ({listed} names all)" if listed else ""
+    return ValueError(f"{argument} {name!r} is not known: {remedy}{listing}")
 
 
 def _aliases_of(record: Named) -> tuple[str, ...]:

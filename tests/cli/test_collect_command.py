@@ -192,15 +192,15 @@ def test_skipped_and_converted_pictures_are_printed(tmp_path, own, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--views", "sideways"], "--views must be one of rotation, grayscale"),
+        (["--views", "sideways"], "view 'sideways' is not known: "),
         (["--shifts", "contrast:9"], "must be 1 to 5"),
         (["--precision", "double"], "--precision must be one of"),
         (["--dtype", "int8"], "--dtype must be one of"),
         (["--batch-size", "0"], "--batch-size must be at least 1"),
         (["--batch-size", "many"], "'--batch-size'"),
-        (["--layout", "round"], "--layout must be 'auto' or one of"),
+        (["--layout", "round"], "layout 'round' is not known: choose from "),
         (["--size", "9", "--resize", "8"], "must fit into an image resized to 8"),
-        (["--model", "tim:x"], "--model must be one of timm:NAME"),
+        (["--model", "tim:x"], "model 'tim:x' is not known: did you mean timm:x?"),
         (["--std", "a"], "--std must be numbers joined by commas, got 'a'"),
         (["--ray-gpus-per-worker", "1"], "--ray-gpus-per-worker has no meaning without"),
         (["--images", "nowhere"], "there is no folder nowhere"),

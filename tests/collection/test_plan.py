@@ -10,18 +10,21 @@ from tests.collection.tiny_model import SMALL, Tiny, flat
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"views": ("sideways",)}, "view must be one of rotation, grayscale, .*blur"),
-        ({"shifts": ("fog",)}, "shift must be one of gaussian_noise, .*occlusion"),
+        ({"views": ("sideways",)}, "view 'sideways' is not known: choose from .* such as rotation"),
+        ({"shifts": ("fog",)}, "shift 'fog' is not known: "),
         ({"shifts": ("contrast:6",)}, "must be 1 to 5, as in contrast:3, got 'contrast:6'"),
         ({"shifts": ("contrast:12",)}, "must be 1 to 5, as in contrast:3, got 'contrast:12'"),
         ({"shifts": ("contrast:hard",)}, "must be 1 to 5"),
         ({"views": ("hflip", "hflip")}, "views must be different ones, got hflip, hflip"),
         ({"shifts": ("jpeg", "jpeg:3")}, "shifts must be different ones, got jpeg, jpeg:3"),
-        ({"precision": "float64"}, "precision must be one of float32, bfloat16, float16"),
-        ({"dtype": "bfloat16"}, "dtype must be one of float32, float16, got 'bfloat16'"),
+        ({"precision": "float64"}, "precision 'float64' is not known: did you mean float"),
+        ({"dtype": "bfloat16"}, "dtype 'bfloat16' is not known: did you mean float16"),
         ({"unreadable": "ignore"}, "unreadable must be one of stop, skip, got 'ignore'"),
         ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
-        ({"model": "tim:resnet50"}, "model must be one of timm:NAME, hf:.*got 'tim:resnet50'"),
+        (
+            {"model": "tim:resnet50"},
+            "model 'tim:resnet50' is not known: did you mean timm",
+        ),
         ({"model": "resnet50"}, "model must be one of timm:NAME"),
     ],
 )

@@ -117,9 +117,9 @@ def test_views_are_chosen_as_the_calibrator_was_fitted(sample, other):
 def test_bad_requests_are_refused(sample, other):
     with pytest.raises(ValueError, match="repeats must be at least 1"):
         compare(sample, {"a": other}, methods=["spline"], repeats=0)
-    with pytest.raises(ValueError, match="metric must be one of ece"):
+    with pytest.raises(ValueError, match="metric 'ecee' is not known: did you mean ece"):
         compare(sample, {"a": other}, methods=["spline"], metrics=["ecee"])
-    with pytest.raises(ValueError, match="methods must be names"):
+    with pytest.raises(ValueError, match="methods 'nothing' is not known"):
         compare(sample, {"a": other}, methods=["nothing"])
     with pytest.raises(ValueError, match="reference must come with intervals=True"):
         compare(sample, {"a": other}, methods=["spline", "ts"], reference="ts")

@@ -63,7 +63,7 @@ def test_what_is_fitted_stays_as_it_is_and_counts_for_every_seed():
         ([Constant(), Constant(0.1)], ValueError, "different names, got 'Constant' twice"),
         (["ts", rightly.calibrator("ts")], ValueError, "got 'temperature_scaling' twice"),
         ({"a": lambda: 3}, TypeError, r"methods\['a'\] must build a rightly.Calibrator, got int"),
-        ({"a": "tss"}, ValueError, "did you mean 'ts'"),
+        ({"a": "tss"}, ValueError, "did you mean ts"),
         ([], ValueError, "methods must hold one"),
     ],
 )

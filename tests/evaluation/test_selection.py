@@ -58,7 +58,7 @@ class TestResolving:
         assert list(methods) == ["ca_only", "ca_views"] and not skipped
 
     def test_unknown_names_and_nothing_to_compare_are_refused(self, sample):
-        with pytest.raises(ValueError, match="got 'basline': did you mean 'baseline'"):
+        with pytest.raises(ValueError, match="'basline' is not known: did you mean baseline"):
             resolve_methods(["basline"], sample, {})
         bare = (Predictions(sample[0].logits), sample[1])
         with pytest.raises(ValueError, match="ca_views_released needs view_logits"):

@@ -72,7 +72,7 @@ def test_only_a_metric_with_a_range_is_clipped(register):
 
 
 def test_a_metric_that_does_not_exist_is_refused_with_the_closest():
-    with pytest.raises(ValueError, match="metric must be one of .* did you mean 'brier'"):
+    with pytest.raises(ValueError, match="metric '.*' is not known: did you mean brier"):
         replicate_metrics(make_outcomes(5), ["brierr"], draw_resamples(5, 2))
 
 

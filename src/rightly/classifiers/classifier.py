@@ -6,6 +6,7 @@ is a function and a line in SPECS or FILES.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, final
 
@@ -33,7 +34,7 @@ from rightly.classifiers.sources import (
     load_timm_model,
     load_torchvision_model,
 )
-from rightly.registry import did_you_mean
+from rightly.registry import unknown_name
 from rightly.tensor_shapes import Features, Logits
 from rightly.transforms.image_tensors import Images
 
@@ -200,8 +201,9 @@ def _open_spec(
     if kind in SPECS and rest:
         loaded = SPECS[kind](rest, preprocessing is None)
         return _open_object(loaded, spec, device, preprocessing, output)
-    hint = "" if kind in (*SPECS, *FILES) else did_you_mean(kind, [*SPECS, *FILES])
-    raise ValueError(f"model must be one of {MODEL_SPECS}, got {spec!r}{hint}")
+    kinds = (*SPECS, *FILES)
+    meant = [] if kind in kinds else get_close_matches(kind, kinds, n=1)
+    raise unknown_name("model", spec, [MODEL_SPECS], [f"{one}:{rest}" for one in meant])
 
 
 def _open_object(

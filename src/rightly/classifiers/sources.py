@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from rightly.classifiers.preprocessing import INTERPOLATIONS, Preprocessing, agreed
 from rightly.optional import require
-from rightly.registry import did_you_mean
+from rightly.registry import unknown_name
 
 MODEL_SPECS = (
     "timm:NAME, hf:NAME_OR_DIR, torchvision:NAME, onnx:FILE, pt2:FILE, py:package.module:factory"
@@ -33,7 +33,7 @@ def load_timm_model(name: str, with_preprocessing: bool) -> LoadedModel:
         if "Unknown model" not in str(error):
             raise
         names = timm.list_models(pretrained=True)
-        raise ValueError(_refuse("timm", name, names)) from error
+        raise unknown_name("timm model", name, names, listed="timm.list_models()") from error
     config = data.resolve_model_data_config(model)
     names = _to_class_names((getattr(model, "pretrained_cfg", None) or {}).get("label_names"))
     if not with_preprocessing:
@@ -70,7 +70,7 @@ def load_torchvision_model(name: str, with_preprocessing: bool) -> LoadedModel:
         weights = models.get_model_weights(name).DEFAULT
     except ValueError as error:
         names = models.list_models(module=models)
-        raise ValueError(_refuse("torchvision", name, names)) from error
+        raise unknown_name("torchvision model", name, names, listed="torchvision.models") from error
     model = models.get_model(name, weights=weights)
     names = _to_class_names(weights.meta.get("categories"))
     if not with_preprocessing:
@@ -149,12 +149,6 @@ def _read_processor_config(config: Mapping[str, Any]) -> Preprocessing:
     power = 2 if config.get("include_top") else 1
     std = tuple(value**power for value in config["image_std"])
     return Preprocessing(size, resize, interpolation, tuple(config["image_mean"]), std)
-
-
-def _refuse(library: str, name: str, names: list[str]) -> str:
-    """The message about a model that a library does not have."""
-    hint = did_you_mean(name, names) or f": it has {len(names)} others"
-    return f"{library} has no model {name!r}{hint}"
 
 
 def _to_class_names(values: Any) -> tuple[str, ...] | None:

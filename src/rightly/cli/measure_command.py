@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rightly.checks import check_choice
 from rightly.cli.console import OUT, print_line, write_json
 from rightly.cli.inputs import (
     Intervals,
@@ -14,7 +15,6 @@ from rightly.cli.inputs import (
     Seed,
     split_names,
 )
-from rightly.registry import did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,10 +46,7 @@ def run(
     from rightly.reporting.layout import Cell, Column, Layout
     from rightly.reporting.terminal import render_layout, show
 
-    if kind not in KINDS:
-        raise ValueError(
-            f"--kind must be one of {', '.join(KINDS)}, got {kind!r}{did_you_mean(kind, KINDS)}"
-        )
+    check_choice("--kind", kind, KINDS)
     chosen = "all" if metrics in (None, "all") else split_names(metrics)
     confidence, correct = read_pairs(pairs)
     results = evaluate_pairs(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rightly.checks import check_choice
 from rightly.cli.console import print_line, show_status
 from rightly.cli.inputs import (
     AllowOverlap,
@@ -19,7 +20,6 @@ from rightly.cli.inputs import (
     read_paths,
     split_names,
 )
-from rightly.registry import did_you_mean
 from rightly.reporting.figures import DESCRIPTIONS
 
 if TYPE_CHECKING:
@@ -57,9 +57,7 @@ def run(
     allow_overlap: AllowOverlap = False,
 ) -> None:
     """Draw a figure as .pdf, .svg or .png."""
-    if kind not in KINDS:
-        close = did_you_mean(kind, KINDS)
-        raise ValueError(f"KIND must be one of {', '.join(KINDS)}, got {kind!r}{close}")
+    check_choice("KIND", kind, KINDS)
     from rightly.calibrators import check_calibrator
     from rightly.evaluation.data_sets import load_test_sets
     from rightly.evaluation.leakage import CalibrationData, check_test_sets

@@ -1,15 +1,14 @@
 """The plan of a collection: views, shifts, precision, and the settings stored with the rows."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from rightly.checks import check_choice
 from rightly.classifiers.classifier import Classifier
 from rightly.datasets.decoding import UnreadableImage
 from rightly.datasets.image_dataset import ImageDataset
-from rightly.registry import did_you_mean
 from rightly.transforms.shifts import SHIFTS
 from rightly.transforms.views import VIEWS
 
@@ -41,9 +40,9 @@ class Plan:
             if len(set(parsed)) != len(parsed):
                 names = ", ".join(getattr(self, kind))
                 raise ValueError(f"{kind} must be different ones, got {names}")
-        _check_choice("precision", self.precision, list(PRECISIONS))
-        _check_choice("dtype", self.dtype, ["float32", "float16"])
-        _check_choice("unreadable", self.unreadable, ["stop", "skip"])
+        check_choice("precision", self.precision, list(PRECISIONS))
+        check_choice("dtype", self.dtype, ["float32", "float16"])
+        check_choice("unreadable", self.unreadable, ["stop", "skip"])
         if self.shard_size < 1:
             raise ValueError(f"shard_size must be at least 1, got {self.shard_size}")
 
@@ -114,9 +113,3 @@ def parse_shift(text: str) -> tuple[str, int]:
     if severity and severity not in tuple("12345"):
         raise ValueError(f"the severity of a shift must be 1 to 5, as in {name}:3, got {text!r}")
     return name, int(severity or 3)
-
-
-def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        hint = did_you_mean(value, choices)
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}{hint}")

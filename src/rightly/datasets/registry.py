@@ -14,7 +14,7 @@ from rightly.datasets import cifar, imagenet, iwildcam, objectnet
 from rightly.datasets.class_folders import SUFFIXES, list_folders, open_folders
 from rightly.datasets.csv_folder import open_flat
 from rightly.datasets.image_dataset import ImageDataset, call_opener
-from rightly.registry import Registry, did_you_mean
+from rightly.registry import Registry
 
 SPLIT_NAMES = frozenset({"train", "training", "val", "valid", "validation", "test"})
 
@@ -164,10 +164,7 @@ def recognise_layout(root: Path) -> str:
 def open_folder(root: Path, layout: str, options: Mapping[str, Any]) -> ImageDataset:
     """The images of a folder, in a layout that is given or recognised."""
     if layout != "auto" and layout not in LAYOUTS:
-        raise ValueError(
-            f"layout must be 'auto' or one of\n{_list_layouts()}\ngot {layout!r}"
-            f"{did_you_mean(layout, LAYOUTS)}"
-        )
+        LAYOUTS.find(layout)
     where = LAYOUTS[layout].where if layout in LAYOUTS else ""
     try:
         if not root.is_dir():

@@ -5,6 +5,7 @@ Written by `python -m benchmarks.own.collect_demo`, with the default views of `r
 
 from importlib.resources import files
 
+from rightly.checks import check_choice
 from rightly.predictions import Predictions, load
 from rightly.tensor_shapes import Labels
 
@@ -16,8 +17,7 @@ TESTS = {"ind": "clean images", "haze": "haze", "pixelate": "pixelation"}
 def load_demo_set(name: str) -> tuple[Predictions, Labels]:
     """One of the packaged sets: cal, cal_augmented, ind, haze, pixelate."""
     known = (CALIBRATION, AUGMENTED, *TESTS)
-    if name not in known:
-        raise ValueError(f"name must be one of {', '.join(known)}, got {name!r}")
+    check_choice("name", name, known)
     file = CALIBRATION if name == AUGMENTED else name
     predictions, labels = load(str(files("rightly.demo_data") / f"{file}.npz"))
     assert labels is not None

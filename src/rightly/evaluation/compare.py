@@ -47,7 +47,7 @@ from rightly.metrics import METRICS
 from rightly.predictions import Predictions
 from rightly.progress import Progress
 from rightly.progress import track as track_progress
-from rightly.registry import did_you_mean
+from rightly.registry import LISTED, unknown_name
 
 if TYPE_CHECKING:
     from rightly.reporting.layout import Layout
@@ -425,10 +425,8 @@ def _resolve_names(
         if item != "all" and item not in groups:
             if item not in CALIBRATORS:
                 known = [*CALIBRATORS, *sorted(groups), "all"]
-                raise ValueError(
-                    f"methods must be names of methods or groups, {', '.join(known)}; "
-                    f"got {item!r}{did_you_mean(item, known)}"
-                )
+                aliases, listed = CALIBRATORS.aliases, LISTED["method"]
+                raise unknown_name("methods", item, known, aliases, listed)
             selected.append(CALIBRATORS[item].name)
             continue
         for name, method in CALIBRATORS.items():

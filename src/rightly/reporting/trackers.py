@@ -5,9 +5,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rightly.checks import check_choice
 from rightly.evaluation.results import average_seeds
 from rightly.optional import require
-from rightly.registry import did_you_mean
 
 if TYPE_CHECKING:
     from rightly.evaluation.compare import Comparison
@@ -20,11 +20,7 @@ def check_tracker(name: str | None) -> None:
     """Refuses a tracker that is unknown or not installed, before anything is computed."""
     if name is None:
         return
-    if name not in TRACKERS:
-        raise ValueError(
-            f"track must be one of {', '.join(TRACKERS)}, got {name!r}"
-            f"{did_you_mean(name, TRACKERS)}"
-        )
+    check_choice("track", name, TRACKERS)
     require(name)
 
 

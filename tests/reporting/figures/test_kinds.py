@@ -125,13 +125,13 @@ def test_the_classifiers_own_confidence_comes_first(data):
 @pytest.mark.parametrize(
     ("kind", "fields", "words"),
     [
-        ("nothing", {}, "kind must be one of"),
-        ("reliabilty", {}, "did you mean 'reliability'"),
+        ("nothing", {}, "kind 'nothing' is not known"),
+        ("reliabilty", {}, "did you mean reliability"),
         ("roc", {}, "needs tests"),
         ("roc", {"tests": TESTS}, "needs calibrators"),
         ("views", {"tests": TESTS}, "needs cal, .* got none"),
         ("values", {}, "needs results"),
-        ("roc", {"metric": "ecee"}, "metric must be one of"),
+        ("roc", {"metric": "ecee"}, "metric 'ecee' is not known: did you mean ece"),
     ],
 )
 def test_what_is_missing_is_told(kind, fields, words):

@@ -120,7 +120,7 @@ def test_images_outside_zero_to_one_are_refused(name: str) -> None:
 
 
 def test_an_unknown_shift_is_refused_with_the_known_names() -> None:
-    with pytest.raises(ValueError, match="one of gaussian_noise, .*: did you mean 'glass'"):
+    with pytest.raises(ValueError, match="is not known: did you mean glass"):
         SHIFTS.find("glas")
 
 

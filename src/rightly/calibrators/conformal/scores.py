@@ -17,6 +17,7 @@ from torch import Tensor
 
 from rightly.calibrators.conformal.quantiles import find_quantile
 from rightly.calibrators.solvers.execution import iterate_chunks
+from rightly.checks import check_choice
 from rightly.predictions.masking import MASKED
 from rightly.tensor_shapes import Labels, Logits, PerSample
 
@@ -35,9 +36,8 @@ class RankPenalty(NamedTuple):
 
 
 def check_score(score: object, name: str = "score") -> None:
-    """Refuses a score that there is none of."""
-    if score not in SET_SCORES:
-        raise ValueError(f"{name} must be one of {', '.join(SET_SCORES)}, got {score!r}")
+    """Validate the score name."""
+    check_choice(name, score, SET_SCORES)
 
 
 def draw_from_logits(logits: Logits) -> PerSample:

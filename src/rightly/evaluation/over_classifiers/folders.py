@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rightly.predictions.arrays import SUFFIXES
 from rightly.predictions.parquet import SHARDS
-from rightly.registry import did_you_mean
+from rightly.registry import unknown_name
 
 FILES = (".npz", *SUFFIXES)
 EXPECTED = "FOLDER/CLASSIFIER/SET.npz, or a folder that collect wrote in the place of a file"
@@ -109,9 +109,6 @@ def _check_names(
 ) -> None:
     if asked is not None and not asked:
         raise ValueError(f"{argument} must name at least one of the {what}, got none")
-    unknown = [name for name in asked or () if name not in there]
-    if unknown:
-        raise ValueError(
-            f"{argument} must be {what}, {', '.join(sorted(there))}; got {unknown[0]!r}"
-            f"{did_you_mean(unknown[0], sorted(there))}"
-        )
+    for name in asked or ():
+        if name not in there:
+            raise unknown_name(argument, name, sorted(there))

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from rightly.checks import check_choice
 from rightly.evaluation.results import Result
 from rightly.metrics import METRICS, Outcomes, curves
-from rightly.registry import did_you_mean
 from rightly.reporting.figures import DESCRIPTIONS
 from rightly.reporting.figures.differences import draw_budget, draw_values, draw_views
 from rightly.reporting.formatting import format_percent
@@ -55,10 +55,7 @@ class Figure:
 
 def draw_figure(kind: str, data: FigureData) -> Any:
     """Draws a kind of figure and returns its first axes; `.figure` holds them all."""
-    if kind not in FIGURES:
-        raise ValueError(
-            f"kind must be one of {', '.join(FIGURES)}, got {kind!r}{did_you_mean(kind, FIGURES)}"
-        )
+    check_choice("kind", kind, FIGURES)
     METRICS.find(data.metric)
     figure = FIGURES[kind]
     if figure.needs == "results":

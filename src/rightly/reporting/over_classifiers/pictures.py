@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rightly.checks import check_choice
 from rightly.evaluation.results import count
-from rightly.registry import did_you_mean
 from rightly.reporting.over_classifiers.method_tests import FIGURE
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ def draw_benchmark(
     metric: str | None = None,
 ) -> Any:
     """Draws one kind of figure and returns one of its axes."""
-    if kind not in KINDS:
-        close = did_you_mean(kind, KINDS)
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}{close}")
+    check_choice("kind", kind, KINDS)
     if kind == FIGURE:
         if benchmark.tests is None:
             raise ValueError(
@@ -34,8 +32,8 @@ def draw_benchmark(
                 f"{count(benchmark.methods, 'method')}: add some"
             )
         return benchmark.tests.plot(kind, metric)
-    if dataset is not None and dataset not in benchmark.datasets:
-        raise ValueError(f"dataset must be one of {', '.join(benchmark.datasets)}, got {dataset!r}")
+    if dataset is not None:
+        check_choice("dataset", dataset, benchmark.datasets)
     from rightly.reporting.figures.classifier_grids import draw_curve_grid, draw_reliability_grid
 
     chosen = choose_methods(benchmark, methods)
