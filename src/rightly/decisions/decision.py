@@ -209,9 +209,14 @@ class Decision:
         return round((self.coverage or 0.0) * self.n)
 
     @property
+    def has_guarantee(self) -> bool:
+        """Whether it has a guaranteed threshold, void or not."""
+        return self.kind == "guaranteed" and self.threshold is not None
+
+    @property
     def is_guaranteed(self) -> bool:
         """Whether it has a threshold whose guarantee is not void."""
-        return self.kind == "guaranteed" and self.threshold is not None and self.void is None
+        return self.has_guarantee and self.void is None
 
     def voided(self, reason: str) -> "Decision":
         """The same decision, with why what was guaranteed does not hold."""
@@ -228,8 +233,8 @@ class Decision:
             text = f"of 1,000 samples about {1000 * self.coverage:,.0f} accepted"
         if self.void is not None:
             where = "" if self.coverage is None else " on the calibration data"
-            is_guarantee = self.kind == "guaranteed"
-            return f"{text}{where}; {describe_void(self.void) if is_guarantee else self.void}"
+            void = describe_void(self.void) if self.has_guarantee else self.void
+            return f"{text}{where}; {void}"
         if self.costs is not None:
             low, cost, high = (self.costs[name] for name in ("low", "per_1000", "high"))
             return f"{text}, at a cost of {cost:,.4g} ({low:,.4g} to {high:,.4g})"

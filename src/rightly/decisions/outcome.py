@@ -57,8 +57,8 @@ class DecisionOutcome:
         if self.expected_accuracy is not None:
             text = f", expected accuracy {self.expected_accuracy:.2%}"
         if decision.void is not None:
-            is_guarantee = decision.kind == "guaranteed"
-            return f"{text}; {describe_void(decision.void) if is_guarantee else decision.void}"
+            void = describe_void(decision.void) if decision.has_guarantee else decision.void
+            return f"{text}; {void}"
         if decision.max_error is None:
             return text
         least = format_share(1 - decision.max_error)

@@ -215,7 +215,7 @@ def describe_guarantees(metadata: Mapping[str, Any], void: str | None = None) ->
 def describe_guarantee(metadata: Mapping[str, Any], void: str | None) -> str | None:
     """The guarantee of the threshold, or that it is void; None where there is none."""
     decision = read_decision(metadata)
-    if decision is None or decision.kind != "guaranteed" or decision.threshold is None:
+    if decision is None or not decision.has_guarantee:
         return None
     return describe_void(void) if void else f"{decision.describe()}; {UNKNOWN}"
 

@@ -187,7 +187,7 @@ def report(
 def _find_void(fitted: Calibrator) -> str | None:
     """Why the guarantee of the decision or the prediction sets is void, where there is one."""
     decision = fitted.decision
-    if fitted.sets is None and (decision is None or decision.kind != "guaranteed"):
+    if fitted.sets is None and (decision is None or not decision.has_guarantee):
         return None
     void = None if decision is None else decision.void
     return void or (ADAPTED if fitted.is_adapted else None)
