@@ -8,7 +8,7 @@ import rightly
 from rightly import CalibratedClassifier, Decision
 from rightly.classifiers import Preprocessing, open_model
 from rightly.decisions.decision import ADAPTED
-from rightly.deployment.metadata import read_decision
+from rightly.deployment.metadata import read_decision, void_reason
 from rightly.deployment.provenance import describe_calibrator
 from tests.deployment.tiny_models import PREPROCESSING, Small, fitted, predictions
 from tests.deployment.tiny_onnx import GUARANTEED
@@ -72,6 +72,16 @@ def test_adapting_voids_the_guarantee_in_the_metadata(tmp_path):
     loaded = rightly.load_calibrator(tmp_path / "c.safetensors")
     assert loaded.decision.void == ADAPTED and not loaded.decision.is_guaranteed
     assert describe_calibrator(loaded)["decision"]["void"] == ADAPTED
+
+
+def test_a_decision_made_after_adapting_with_labels_is_not_void():
+    adapted = fitted().adapt(*predictions())
+    adapted.decision = GUARANTEED
+    metadata = describe_calibrator(adapted)
+    assert "intercept" in metadata["adapted"] and void_reason(metadata) is None
+    assert read_decision(metadata) == GUARANTEED
+    assert void_reason(metadata, adapts=True) == ADAPTED
+    assert void_reason(metadata, alarm="shift") == "drift alarm (shift)"
 
 
 def test_a_bare_calibrator_is_described_as_far_as_it_knows():

@@ -61,6 +61,7 @@ _is_sets = table_of(
     marginal_classes=is_count,
     mean_size=is_number,
     coverage_interval=or_null(is_interval),
+    void=or_null(is_text),
 )
 
 
@@ -188,22 +189,18 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def read_decision(metadata: Mapping[str, Any]) -> Decision | None:
-    """The decision of a file or folder, void where the calibrator was adapted."""
+    """The decision of a file or folder."""
     values = metadata.get("decision")
-    if values is None:
-        return None
-    decision, void = Decision.from_dict(values), void_reason(metadata)
-    return decision if void is None else decision.voided(void)
+    return None if values is None else Decision.from_dict(values)
 
 
 def void_reason(
     metadata: Mapping[str, Any], *, adapts: bool = False, alarm: str | None = None
 ) -> str | None:
     """Why no guarantee holds for what a model is shown now; None where no reason is known."""
-    stored: str | None = (metadata.get("decision") or {}).get("void")
-    if stored is None and (adapts or metadata.get("adapted")):
-        return ADAPTED
-    return stored or (None if alarm is None else f"drift alarm ({alarm})")
+    stored = [(metadata.get(name) or {}).get("void") for name in ("decision", "sets")]
+    now = [ADAPTED if adapts else None, alarm and f"drift alarm ({alarm})"]
+    return next((reason for reason in (*stored, *now) if reason), None)
 
 
 def describe_guarantees(metadata: Mapping[str, Any], void: str | None = None) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 from rightly.calibrators import Calibrator
 from rightly.calibrators.shift_adaptation import ShiftAdaptation
 from rightly.classifiers import Classifier, Preprocessing
+from rightly.decisions.decision import ADAPTED
 from rightly.deployment.metadata import FORMAT, VERSION
 from rightly.monitoring.stream import RANGE_LEVEL
 
@@ -63,10 +64,18 @@ def describe_calibrator(calibrator: Calibrator) -> dict[str, Any]:
         "classifier": {name: source.get(name) for name in ("name", "fingerprint")},
         "calibration": record.get("calibration"),
         "decision": None if calibrator.decision is None else calibrator.decision.to_dict(),
-        "sets": None if calibrator.sets is None else calibrator.sets.describe(),
+        "sets": _describe_sets(calibrator),
         "passes": record.get("passes", 1.0 + len(calibrator.view_names)),
         **({"adapted": record["adapted"]} if "adapted" in record else {}),
     }
+
+
+def _describe_sets(calibrator: Calibrator) -> dict[str, Any] | None:
+    """Nominal coverage of prediction sets, and what voids it."""
+    if calibrator.sets is None:
+        return None
+    void = ADAPTED if calibrator.is_adapted else None
+    return calibrator.sets.describe() | {"void": void}
 
 
 def expected_preprocessing(calibrator: Calibrator) -> Preprocessing | None:
