@@ -129,7 +129,10 @@ def test_arguments_at_the_start_of_a_message_become_options(message, expected):
         (["report", "--on", "{cal}", "--out", "a.html"], "report needs CAL"),
         (["report", "{unlabelled}", "--on", "{cal}", "--out", "a.html"], "CAL must hold labels"),
         (["report", "{cal}", "--on", "x={unlabelled}", "--out", "a"], "--on x must hold labels"),
-        (["report", "{cal}", "--on", "{ind}", "--method", "x", "--out", "a"], "no calibrator file x"),
+        (
+            ["report", "{cal}", "--on", "{ind}", "--method", "x", "--out", "a"],
+            "no calibrator file x",
+        ),
         (["report", "{cal}", "--on", "{ind}", "--images", "no", "--out", "a"], "no folder no"),
         (["compare", "{cal}", "--on", "{ind}", "--resamples", "20"], "--resamples must be at"),
         (["compare", "{cal}", "--on", "{ind}", "--resamples", "0"], "--resamples must be at"),
