@@ -50,7 +50,7 @@ def test_json_is_versioned_and_comes_back(comparison, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"version": 1}, "version 1 of the format, this rightly reads version 2"),
+        ({"version": 1}, "format version 1, but this rightly reads 2"),
         ({"kind": "ranking"}, "must hold a comparison, got a ranking"),
         ({"format": "other"}, "must be JSON of results"),
         ({"rows": [{"what": 1}]}, "is damaged"),

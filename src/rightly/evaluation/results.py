@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, o
 
 import numpy as np
 
+from rightly.checks import Schema, check_table, check_version
 from rightly.files import encode_json, escape_formula, parse_json, write_atomically
 from rightly.metrics import METRICS
 from rightly.metrics.bootstrap import NoiseFloor, Values, holm, min_resamples, paired_p
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from rightly.reporting.layout import Layout
 
 FORMAT, VERSION = "rightly-results", 2
+HEADER: Schema = {"format": (FORMAT, lambda value: value == FORMAT)}
 SIGNIFICANT = 0.05
 RESAMPLES = 1000
 REFERENCE = "temperature_scaling"  # what one does without thinking
@@ -339,23 +341,19 @@ def encode_csv(records: Sequence[Mapping[str, Any]]) -> str:
 
 def read_results(path: FilePath, kind: str) -> dict[str, Any]:
     """The content of a JSON file that `to_json` wrote, of this kind and version."""
+    place = os.fspath(path)
     try:
-        content = parse_json(Path(path).read_bytes())
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise ValueError(f"its format is not {FORMAT}")
+        content: dict[str, Any] = parse_json(Path(path).read_bytes())
+        check_table(content, HEADER, required=("format",))
     except ValueError as error:
         raise ValueError(
-            f"{os.fspath(path)} must be JSON of results, as {kind}.to_json(path) or --json of the "
-            f"command writes it: {error}"
+            f"{place} must be JSON of results, as {kind}.to_json(path) or --json of the command "
+            f"writes it: {error}"
         ) from error
-    if content.get("version") != VERSION:
-        raise ValueError(
-            f"{os.fspath(path)} has version {content.get('version')} of the format, this rightly "
-            f"reads version {VERSION}: write it again, or install the rightly that wrote it"
-        )
+    check_version(content.get("version"), VERSION, place, f"write it with {kind}.to_json(path)")
     if content.get("kind") != kind:
         raise ValueError(
-            f"{os.fspath(path)} must hold a {kind}, got a {content.get('kind')}: write one with "
+            f"{place} must hold a {kind}, got a {content.get('kind')}: write one with "
             f"{kind}.to_json(path)"
         )
     return content

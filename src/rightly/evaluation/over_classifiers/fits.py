@@ -18,12 +18,20 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from rightly.checks import Schema, are_names, check_table, is_table, is_text
 from rightly.evaluation.results import Result
 from rightly.files import encode_json, parse_json, write_atomically
 from rightly.metrics import Outcomes
 
 VERSION = 1
 KEY = "rightly.fit"
+CONTENT: Schema = {
+    "version": (str(VERSION), lambda value: value == VERSION),
+    "settings": ("a table", is_table),
+    "note": ("text", is_text),
+    "accuracies": ("a table", is_table),
+    "datasets": ("a list of names", are_names),
+}
 
 
 class FitKey(NamedTuple):
@@ -109,10 +117,7 @@ class FitStore:
         try:
             with safe_open(self.place(key), "np") as file:
                 content = parse_json(file.metadata()[KEY])
-            if content["version"] != VERSION:
-                raise ValueError(f"version {content['version']}, this rightly reads {VERSION}")
-            if not isinstance(content["settings"], dict):
-                raise ValueError("no settings")
+            check_table(content, CONTENT, required=CONTENT)
         except (SafetensorError, KeyError, TypeError, ValueError) as error:
             raise self._damaged(key, error) from error
         return content
