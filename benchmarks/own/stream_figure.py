@@ -1,4 +1,4 @@
-"""A stream in which the weather changes: accuracy, and mean confidence before and after adapting.
+"""A stream of changing shifts: accuracy, and mean confidence before and after adapting.
 
     python -m benchmarks.own.stream_figure docs/figures/adapting.svg
     python -m benchmarks.own.stream_figure OUT.svg --predictions FOLDER --stream ind,fog,ind,snow
@@ -37,10 +37,10 @@ def main() -> None:
     }
     fitted = rightly.calibrator(options.method).fit(*sets["cal"]).learn_shift(*sets["cal"])
     windows = measure_stream(fitted, sets, names, options.window)
-    titled = [one._replace(weather=TESTS.get(one.weather, one.weather)) for one in windows]
+    titled = [one._replace(shift=TESTS.get(one.shift, one.shift)) for one in windows]
     save(draw_stream(titled, options.window), options.out)
     for name in dict.fromkeys(names):
-        here = [window for window in windows if window.weather == name]
+        here = [window for window in windows if window.shift == name]
         before, after = (
             sum(abs(getattr(one, field) - one.accuracy) for one in here) / len(here)
             for field in ("before", "after")

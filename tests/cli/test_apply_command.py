@@ -6,10 +6,10 @@ import numpy as np
 import torch
 
 import rightly
-from rightly.calibrators.score_columns import SCORES, compute_scores
 from rightly.cli import main
 from rightly.deployment.outputs import describe_row
 from rightly.deployment.stages import CalibrationStage
+from rightly.monitoring.logs import SCORES, compute_scores
 from tests.conftest import make
 
 

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from rightly.calibrators import Calibrator, load_calibrator
-from rightly.calibrators.score_columns import SCORES, compute_scores, list_scores
 from rightly.collection.distributed import run_shards
 from rightly.collection.ray_cluster import Cluster
 from rightly.evaluation.data_sets import name_shift
 from rightly.evaluation.leakage import CalibrationData, check_same_classifier
 from rightly.files import check_target, write_atomically, write_csv
+from rightly.monitoring.logs import SCORES, compute_scores, list_scores
 from rightly.optional import require
 from rightly.predictions import Predictions, load
 from rightly.predictions.files import read_image_names

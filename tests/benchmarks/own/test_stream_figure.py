@@ -13,7 +13,7 @@ def test_a_set_that_comes_twice_is_divided_into_full_windows():
     fitted = rightly.calibrator("temperature_scaling").fit(*make()).learn_shift(*make())
     sets = {"a": make(n=90, seed=1), "b": make(n=50, seed=2)}
     windows = stream_figure.measure_stream(fitted, sets, ["a", "b", "a"], 20)
-    assert [window.weather for window in windows] == list("aabbaa")
+    assert [window.shift for window in windows] == list("aabbaa")
     predictions, labels = sets["a"]
     second = slice(45, 65)
     right = (predictions.classes == labels)[second].double().mean()

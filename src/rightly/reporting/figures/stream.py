@@ -1,4 +1,4 @@
-"""A stream in which the weather changes: accuracy, mean confidence before and after adapting."""
+"""A stream of changing shifts: accuracy, mean confidence before and after adapting."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from rightly.reporting.figures.style import (
 class Window(NamedTuple):
     """Shares over some rows of a stream."""
 
-    weather: str
+    shift: str
     accuracy: float
     before: float
     after: float
@@ -54,7 +54,7 @@ def measure_stream(
 
 
 def draw_stream(windows: Sequence[Window], size: int) -> Any:
-    """Three lines over the stream, and the weather above them."""
+    """Three lines over the stream, and the shift schedule above them."""
     with use_style():
         ax = make_axes(None, PAGE, 2.8)
         rows = [size * (i + 1) for i in range(len(windows))]
@@ -68,12 +68,12 @@ def draw_stream(windows: Sequence[Window], size: int) -> Any:
             ax.plot(rows, shares, color=colour, linestyle=dash, marker=marker, label=label)
         start = 0
         for i, one in enumerate(windows):
-            if i + 1 == len(windows) or windows[i + 1].weather != one.weather:
+            if i + 1 == len(windows) or windows[i + 1].shift != one.shift:
                 if i + 1 < len(windows):
                     ax.axvline(rows[i] + size / 2, color=GREY, linewidth=0.7)
                 middle = (rows[start] + rows[i]) / 2
                 above = ax.get_xaxis_transform()
-                ax.text(middle, 1.02, one.weather, transform=above, ha="center")
+                ax.text(middle, 1.02, one.shift, transform=above, ha="center")
                 start = i + 1
         ax.set_xlabel(f"predictions so far, in windows of {size}")
         ax.set_ylabel("%")
