@@ -44,6 +44,10 @@ CALLS = {
     "prediction_sets coverage": lambda data, x: fit(data, coverage=0.8).prediction_sets(
         data[0], coverage=x
     ),
+    "decide threshold": lambda data, x: fit(data).decide(*data, threshold=x),
+    "decide accuracy": lambda data, x: fit(data).decide(*data, accuracy=x),
+    "decide coverage": lambda data, x: fit(data).decide(*data, coverage=x),
+    "expected_accuracy confidence_level": lambda data, x: fit(data).expected_accuracy(data[0], x),
     "at threshold": lambda data, x: Decision.at(x, *PAIR),
     "guarantee accuracy": lambda data, x: Decision.guarantee(*PAIR, accuracy=x),
     "guarantee confidence_level": lambda data, x: Decision.guarantee(

@@ -72,6 +72,7 @@ def test_adapting_voids_the_guarantee_in_the_metadata(tmp_path):
     loaded = rightly.load_calibrator(tmp_path / "c.safetensors")
     assert loaded.decision.void == ADAPTED and not loaded.decision.is_guaranteed
     assert describe_calibrator(loaded)["decision"]["void"] == ADAPTED
+    assert "guarantee void: adapted data" in repr(loaded)
 
 
 def test_a_decision_made_after_adapting_with_labels_is_not_void():

@@ -1,5 +1,6 @@
 """`rightly monitor` on real predictions: quiet without drift, an alarm with it."""
 
+import copy
 import json
 
 import numpy as np
@@ -9,6 +10,7 @@ import rightly
 from rightly.cli import main
 from rightly.demo_data import load_demo_set
 from rightly.monitoring import monitor_log
+from tests.deployment.tiny_onnx import GUARANTEED
 
 RATE = ["--samples-per-day", "400"]
 
@@ -53,6 +55,28 @@ def test_drift_ends_with_4_and_says_what_changed_when(saved, write_log, tmp_path
     for window in report["windows"]:
         expected = window["expected_accuracy"]
         assert expected["low"] < window["accuracy"] < expected["high"]
+
+
+def test_drift_voids_the_guarantee(calibrator, write_log, tmp_path, capsys):
+    guaranteed = copy.deepcopy(calibrator)
+    guaranteed.decision = GUARANTEED
+    guaranteed.save(tmp_path / "cal.safetensors")
+    for name, code, words in (
+        ("ind", 0, "(guaranteed, confidence level 95 %)"),
+        ("haze", 4, "guarantee void: drift alarm (shift"),
+    ):
+        log = write_log(tmp_path / f"{name}.csv", load_demo_set(name)[0])
+        values = tmp_path / f"{name}.json"
+        arguments = ["--calibrator", str(tmp_path / "cal.safetensors"), "--json", str(values)]
+        assert main(["monitor", str(log), *arguments, *RATE]) == code
+        printed = " ".join(capsys.readouterr().out.split())
+        assert "decision: of 1,000 samples about 700 accepted" in printed and words in printed
+        void = json.loads(values.read_text())["decision"]["void"]
+        assert void == (f"drift alarm ({monitor_status(values)})" if code else None)
+
+
+def monitor_status(values):
+    return json.loads(values.read_text())["status"]
 
 
 def test_a_changed_class_prior_is_named_after_its_class(calibrator, write_log, tmp_path):

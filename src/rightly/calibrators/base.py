@@ -38,7 +38,7 @@ from rightly.calibrators.solvers.temperature import scaled_softmax
 from rightly.calibrators.stored_tensors import Stored
 from rightly.checks import check_type
 from rightly.decisions import Decision
-from rightly.decisions.decision import ADAPTED
+from rightly.decisions.decision import ADAPTED, describe_void
 from rightly.decisions.expected_accuracy import ExpectedAccuracy
 from rightly.predictions import Predictions, check_labels
 from rightly.predictions.rows import RowHashes, sort_rows
@@ -387,6 +387,8 @@ class Calibrator(nn.Module, ABC):
         name = (self.record.get("classifier") or {}).get("name")
         note += f", classifier {name}" if name else ""
         note += "" if self.threshold is None else f", accepts from {self.threshold:.4g}"
+        if self.decision is not None and self.decision.has_guarantee and self.decision.void:
+            note += f", {describe_void(self.decision.void)}"
         return f"<{self.title}, fitted on {samples}{views}{note}>"
 
     @final

@@ -101,6 +101,8 @@ def _print_status(monitored: "DriftReport") -> None:
         )
     elif not monitored.alarms:
         print_line(f"no alarm in {monitored.rows} rows")
+    if monitored.decision is not None:
+        print_line(f"decision: {monitored.decision.describe()}")
     rate = monitored.samples_per_day
     print_line(
         f"watched: {', '.join(monitored.watched)} and class prior, in {monitored.blocks} blocks of "

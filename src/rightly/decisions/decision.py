@@ -25,7 +25,7 @@ from rightly.decisions.guarantee import exact_interval, find_threshold
 from rightly.shapes import AnyArray
 
 HOLDS_FOR = "holds for data like the calibration data"
-# What voids a guarantee; a drift alarm names what drifted.
+# What voids a guarantee, beside a drift alarm.
 ADAPTED = "adapted data"
 Kind = Literal["manual", "guaranteed", "approximate", "least_cost"]
 
@@ -250,6 +250,11 @@ class Decision:
         assert self.confidence_level is not None
         level = format_share(self.confidence_level)
         return f"{text}, at most {wrong} of them wrong (guaranteed, confidence level {level})"
+
+
+def drift_alarm(names: str) -> str:
+    """The reason of a void guarantee after drift alarms of these names."""
+    return f"drift alarm ({names})"
 
 
 def describe_void(reason: str) -> str:

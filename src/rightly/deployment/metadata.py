@@ -27,7 +27,13 @@ from rightly.checks import (
 )
 from rightly.classifiers.preprocessing import Preprocessing
 from rightly.decisions import Decision
-from rightly.decisions.decision import ADAPTED, HOLDS_FOR, describe_set_guarantee, describe_void
+from rightly.decisions.decision import (
+    ADAPTED,
+    HOLDS_FOR,
+    describe_set_guarantee,
+    describe_void,
+    drift_alarm,
+)
 from rightly.files import parse_json
 
 FORMAT = "rightly-deployed"
@@ -199,7 +205,7 @@ def void_reason(
 ) -> str | None:
     """Why no guarantee holds for what a model is shown now; None where no reason is known."""
     stored = [(metadata.get(name) or {}).get("void") for name in ("decision", "sets")]
-    now = [ADAPTED if adapts else None, alarm and f"drift alarm ({alarm})"]
+    now = [ADAPTED if adapts else None, alarm and drift_alarm(alarm)]
     return next((reason for reason in (*stored, *now) if reason), None)
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightly.checks import check_count
+from rightly.decisions import Decision
+from rightly.decisions.decision import drift_alarm
 from rightly.decisions.expected_accuracy import ExpectedAccuracy, ShiftConstants
 from rightly.monitoring.drift import (
     GROUPS,
@@ -67,6 +69,7 @@ class DriftReport:
     watched: tuple[str, ...]
     alarms: tuple[NamedAlarm, ...]
     windows: tuple[LogWindow, ...]
+    decision: Decision | None = None  # of the calibrator, void after an alarm
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -139,7 +142,15 @@ def monitor_log(
             _measure_window(constants, reference, rows, slice(start, start + size))
             for start in range(0, len(rows), size)
         ),
+        _void(fitted.decision, watch.alarm),
     )
+
+
+def _void(decision: Decision | None, alarm: str | None) -> Decision | None:
+    """The decision, void after an alarm."""
+    if decision is None or decision.void is not None or alarm is None:
+        return decision
+    return decision.voided(drift_alarm(alarm))
 
 
 def _find_rate(rows: Log) -> float | None:
