@@ -18,24 +18,21 @@ def ignore(step: str, done: int, total: int) -> None:
 
 
 @contextmanager
-def track(
-    progress: Progress | bool, *, console: "Console | None" = None, keep: bool = False
-) -> Iterator[Progress]:
+def track(progress: Progress | bool, step: str = "", *, keep: bool = False) -> Iterator[Progress]:
     """Yield what to call with each step: the given callable, or one that moves a bar for True.
 
     The bar is on standard error, in terminals and notebooks only, and wiped at the end unless
-    `keep`: then it is printed elsewhere too.
+    `keep`: then it is printed elsewhere too. With `step` it is there at once, of unknown length.
     """
     if not isinstance(progress, bool):
         yield progress
         return
-    if progress:
-        console = console or _open_console()
-    if not progress or console is None or not (keep or console.is_terminal):
+    console = _open_console() if progress else None
+    if console is None or not (keep or console.is_terminal):
         yield ignore
         return
     with _make_bar(console, keep) as bar:
-        task = bar.add_task("", total=None)
+        task = bar.add_task(step, total=None)
         yield lambda step, done, total: bar.update(
             task, description=step, completed=done, total=total or None
         )
