@@ -99,7 +99,9 @@ class Outcomes:
         keys = np.left_shift(np.ascontiguousarray(c).view(unsigned), unsigned(1))
         keys |= ~self.correct
         keys.sort()
-        return (keys >> unsigned(1)).view(c.dtype), (keys & unsigned(1)).astype(bool)
+        levels = (keys >> unsigned(1)).view(c.dtype)
+        keys &= unsigned(1)
+        return levels, keys.astype(bool)
 
     @cached_property
     def order(self) -> Int[np.ndarray, " n"]:
@@ -107,15 +109,19 @@ class Outcomes:
         return np.argsort(self.confidence, kind="stable")
 
     @cached_property
-    def level_ends(self) -> Int[np.ndarray, " levels"]:
-        """Where, in that order, each distinct confidence occurs last: ties are one level."""
+    def is_level_end(self) -> Correct:
+        """Whether, in that order, each sample is the last of its confidence: ties are one level."""
         c, _ = self.sorted
-        return np.flatnonzero(np.append(c[1:] > c[:-1], True))
+        return np.append(c[1:] > c[:-1], True)
+
+    @cached_property
+    def level_ends(self) -> Int[np.ndarray, " levels"] | None:
+        """Where each level ends; None without ties."""
+        return None if self.is_level_end.all() else np.flatnonzero(self.is_level_end)
 
     def at_level_ends(self, values: Shaped[np.ndarray, "*b n"]) -> Shaped[np.ndarray, "*b levels"]:
         """Of one value per sample in that order, those of the last of each level."""
-        ends = self.level_ends
-        return values if len(ends) == values.shape[-1] else values[..., ends]
+        return values if self.level_ends is None else np.take(values, self.level_ends, -1)
 
     @cached_property
     def levels(self) -> Float[np.ndarray, " levels"]:
@@ -167,7 +173,8 @@ class Ranks:
     def weight(self) -> UpToLevels:
         """How many samples there are up to each level."""
         if self.counts is None:
-            return self.outcomes.level_ends[None] + 1
+            places = np.arange(1, len(self.outcomes.correct) + 1, dtype=np.int32)
+            return self.outcomes.at_level_ends(places)[None]
         return self._sum_up_to_levels(self._sorted_counts)
 
     @cached_property
@@ -179,7 +186,7 @@ class Ranks:
     def right(self) -> UpToLevels:
         """How many of them are right."""
         if self.counts is None:
-            right = (~self.outcomes.sorted[1]).cumsum(dtype=np.int64)
+            right = (~self.outcomes.sorted[1]).cumsum(dtype=np.int32)
             return self.outcomes.at_level_ends(right)[None]
         correct = self.outcomes.correct[self.outcomes.order]
         return self._sum_up_to_levels(self._sorted_counts * correct)
@@ -204,8 +211,8 @@ class Ranks:
 
     def sum_over_levels(self, values: Float[np.ndarray, " levels"]) -> UpToLevels:
         """The sums, up to each level, of a number that its samples have, in units."""
-        units = np.rint(values * self.outcomes.unit).astype(np.int64)
-        return (self.held * units).cumsum(-1)
+        sums = self.held * np.rint(values * self.outcomes.unit).astype(np.int64)
+        return np.cumsum(sums, axis=-1, out=sums)
 
     def total(self, values: Float[np.ndarray, " n"]) -> Values:
         """The sum over samples of a number that each has."""
