@@ -77,13 +77,28 @@ def collect(
 ) -> tuple[Predictions, Labels | None]:
     """Run a classifier over samples and their views, once.
 
-    `model` is a spec such as "timm:resnet50", a module or a function; `samples` a folder, a torch
-    Dataset, a Hugging Face one, or what `open_images` returns, to which `labels`, `layout`,
-    `class_names`, `split` and `severity` go. `shifts` may be "standard". With `out` rows are stored
-    as a Parquet data set as they come, and a run that was stopped goes on when it is repeated;
-    without, they are only returned. A model in training mode is refused, unless `allow_random`.
-    `engine` is a Ray cluster to run on. `progress` is True for a bar, or called with ("collecting",
-    images done, of how many); `notify` with lines about what is run, and what came of it.
+    With `out`, rows are stored as a Parquet data set as they come, and a run that was stopped goes
+    on when it is repeated; without, they are only returned.
+
+    Args:
+        model: A spec such as "timm:resnet50", a module, or a function from images to logits.
+        samples: A folder, a torch Dataset, a Hugging Face one, or what `open_images` returned.
+        out: Folder to write.
+        views: Names of views; () for none.
+        shifts: "name" at severity 3, or "name:severity"; "standard" for the standard ones.
+        labels, layout, class_names, split, severity: As for `open_images`.
+        features: Keep penultimate features.
+        preprocessing, output, device: As for `open_model`.
+        batch_size: Images per forward pass.
+        workers: Decoding threads; None for as many as there are CPUs.
+        precision: To run in: "float32", "bfloat16" or "float16".
+        dtype: To store: "float32" or "float16".
+        seed: Of random shifts; random views are the same for an image at all times.
+        unreadable: "stop" or "skip" at an image that cannot be decoded.
+        allow_random: Accept a model that gives an image other logits each time.
+        engine: A Ray cluster to run on; None for this machine.
+        progress: True for a bar, or a function called with (step, done, total).
+        notify: Called with a line about what is run, such as the size of images, or came of it.
     """
     options = locals()
     if out is None:

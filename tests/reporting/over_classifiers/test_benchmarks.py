@@ -203,6 +203,7 @@ def test_all_files_are_written(folder, tmp_path):
         ({"classifiers": ["on"]}, "classifiers 'on' is not known: did you mean one"),
         ({"tests": ["fog"]}, "tests must be one of blur, ind, got 'fog'"),
         ({"repeats": 0}, "repeats must be at least 1"),
+        ({"labels": {"none.npz": "labels.txt"}}, "labels 'none.npz' is not known"),
         ({"rope": -1.0}, "rope must be"),
         ({"methods": "tss"}, "methods 'tss' is not known: did you mean ts"),
     ],

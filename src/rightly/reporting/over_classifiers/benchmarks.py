@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rightly.calibrators import CALIBRATORS
-from rightly.checks import check_count
+from rightly.checks import check_choice, check_count
 from rightly.evaluation.compare import Comparison
 from rightly.evaluation.measurement import TABLE_METRICS, check_adapt, resolve_metrics
 from rightly.evaluation.over_classifiers.fits import FitKey, FitStore
@@ -206,6 +206,9 @@ def benchmark(
             f"would be taken for one, got {place}: choose another out"
         )
     found = find_classifiers(directory, cal, classifiers, tests)
+    read = [path for one in found.classifiers.values() for path in (one.cal, *one.tests.values())]
+    for path in labels or ():
+        check_choice("labels", str(Path(path)), map(str, read))
     task = Task(
         methods,
         resolve_metrics(metrics),
