@@ -205,15 +205,14 @@ def test_drift_is_watched_and_voids_guarantees(watching, monkeypatch, adapt):
 
 
 @pytest.mark.parametrize(
-    ("step_s", "shifted", "status"),
+    ("adapt", "step_s", "shifted", "status"),
     [
-        (0.5, 10, "starting"),  # seconds of traffic, however different, tell nothing yet
-        (1500.0, 0, "no alarm"),
-        (1500.0, 10, "shift and class prior"),
-        (20000.0, 10, "shift and class prior"),  # fewer than 64 images in an hour
+        (None, 0.5, 10, "starting"),  # seconds of traffic, however different, tell nothing yet
+        (None, 1500.0, 0, "no alarm"),
+        (64, 1500.0, 10, "shift and class prior"),
+        (None, 20000.0, 10, "shift and class prior"),  # fewer than 64 images in an hour
     ],
 )
-@pytest.mark.parametrize("adapt", [None, 64])
 def test_the_log_of_a_server_gives_the_answer_that_it_gave(
     watching, tmp_path, monkeypatch, adapt, step_s, shifted, status
 ):

@@ -61,7 +61,7 @@ class WindowBatch:
         total = int(steps.astype(np.int64).sum())
         return cls(worker, number, at, _count(classes), _count(bins.astype(int)), total)
 
-    @property
+    @cached_property
     def samples(self) -> int:
         return sum(self.counts.values())
 
@@ -95,7 +95,7 @@ class Window:
         """Samples of each predicted class."""
         return _add_counts(batch.counts for batch in self.batches)
 
-    @property
+    @cached_property
     def mean_shift_score(self) -> float:
         """Mean over the window; nan where it is empty."""
         total = sum(batch.shift_score for batch in self.batches)
@@ -194,14 +194,16 @@ def _unite(batches: Iterable[WindowBatch]) -> Iterable[WindowBatch]:
     """Each batch once; at the later time, where a reader ignored the time of one of them."""
     known: dict[tuple[str, int], WindowBatch] = {}
     for batch in batches:
-        key = batch.worker, batch.number
-        other = known.get(key, batch)
+        other = known.setdefault((batch.worker, batch.number), batch)
+        if other is batch:
+            continue
         if replace(batch, at=other.at) != other:
             raise ValueError(
                 f"batch {batch.number} of worker {batch.worker!r} must hold the same in both "
                 "windows: start one of them anew"
             )
-        known[key] = max(batch, other, key=lambda one: one.at)
+        if batch.at > other.at:
+            known[batch.worker, batch.number] = batch
     return known.values()
 
 

@@ -1,4 +1,4 @@
-"""Contexts in files: a score that goes out, a scalar that comes in, and the rule between them."""
+"""Shift estimates of files: a score that goes out, a scalar that comes in, and the rule between."""
 
 import json
 
@@ -13,6 +13,7 @@ from rightly import CalibratedClassifier
 from rightly.decisions.expected_accuracy import ShiftConstants
 from rightly.deployment import export_classifier, export_model, open_exported
 from rightly.deployment.metadata import ONNX_KEY
+from rightly.serving.stream_adapter import StreamAdapter
 from tests.deployment.tiny_models import (
     PREPROCESSING,
     VIEWS,
@@ -75,6 +76,19 @@ def test_a_caller_without_rightly_adapts_by_the_metadata_alone(files):
     level, slope, curve = table["weights"]
     by_hand = 1 / (1 + np.exp(-(s + (level + slope * s + curve * abs(context)) * context)))
     assert np.allclose(by_hand, adapted.confidence, atol=1e-4)
+
+
+def test_python_and_server_answer_the_same_stream_alike(files):
+    stream = rightly.Stream(fitted(threshold=0.6), window=12)
+    server = StreamAdapter(open_exported(files[".onnx"]), 12)
+    for start in range(0, len(STORED), 5):
+        rows = slice(start, start + 5)
+        expected, found = stream.observe(collect(STORED[rows])), server.predict(IMAGES[rows])
+        assert np.allclose(found.confidence, expected, atol=1e-5)
+        estimate = server.stream.shift_estimate
+        assert estimate == pytest.approx(stream.shift_estimate, abs=1e-4) and estimate != 0
+    expected, found = stream.expected_accuracy, server.stream.expected_accuracy
+    assert found == pytest.approx(expected, abs=2e-3, nan_ok=True)
 
 
 def test_a_program_of_torch_takes_the_context_by_name(files):
