@@ -101,7 +101,7 @@ def main() -> None:
     )
 
     print(f"\npredictions, the calibrator and the report are in {out}; for all methods:")
-    print(f"rightly compare {out}/cal --on {out}/test")
+    print(f"rightly compare {out}/cal {out}/test")
 
 
 if __name__ == "__main__":

@@ -160,7 +160,7 @@ def test_no_cell_of_a_table_is_a_formula(files):
     named = rightly.Predictions(predictions.logits, class_names=NAMES)
     rightly.save("named.npz", named, labels)
     rightly.calibrator("ts").fit(predictions, labels).save("c.safetensors")
-    assert main(["apply", "c.safetensors", "named.npz", "--out", "out.csv"]) == 0
+    assert main(["predict", "c.safetensors", "named.npz", "--out", "out.csv"]) == 0
     with (files / "out.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 60
@@ -178,9 +178,9 @@ def test_text_is_utf8_whatever_the_locale_says(files):
     named = rightly.Predictions(predictions.logits, class_names=NAMES)
     rightly.save("named.npz", named, labels)
     commands = [
-        ["apply", "c.safetensors", "named.npz", "--out", "out.csv"],
+        ["predict", "c.safetensors", "named.npz", "--out", "out.csv"],
         ["evaluate", "c.safetensors", "named.npz", "--no-intervals", "--json", "out.json"],
-        ["card", "c.safetensors", "--on", "Käse=named.npz", "--out", "card.md"],
+        ["evaluate", "c.safetensors", "Käse=named.npz", "--no-intervals", "--card", "card.md"],
     ]
     program = (
         "from rightly.cli import main\n"

@@ -74,7 +74,8 @@ def installed(source, folder, tmp_path_factory):
         else:
             code, out, err = run(["-m", program, *arguments], folder, [site])
         assert code == 0, f"{line}: {err}"
-        printed[arguments[0] if program == "rightly" else program] = out + err
+        name = arguments[0] if "--list" not in arguments else "list"
+        printed[name if program == "rightly" else program] = out + err
     return site, printed
 
 
@@ -82,7 +83,7 @@ def installed(source, folder, tmp_path_factory):
 def test_every_kind_of_entry_point_is_seen_by_the_command_line(installed, folder):
     site, printed = installed
     assert (site / "our_calibration-1.0.dist-info").is_dir()
-    assert "mean_shift" in printed["methods"]
+    assert "mean_shift" in printed["list"]
     assert "mistakes_above_80" in printed["evaluate"]
     predictions, _ = rightly.load(folder / "photos.npz")
     assert predictions.view_names == ("inverted",)
@@ -105,7 +106,7 @@ def test_a_file_loads_with_the_package_and_names_it_without(installed, folder):
 
 def test_a_module_is_imported_by_name_and_only_then(source, folder):
     (source / "broken.py").write_text("1 / 0\n")
-    data = [str(folder / "cal.npz"), "--on", str(folder / "test.npz"), "--no-intervals"]
+    data = [str(folder / "cal.npz"), str(folder / "test.npz"), "--no-intervals"]
     asked = [*data, "--methods", "mean_shift", "--metrics", "mistakes_above_80"]
     code, out, err = run(["-m", "rightly", "compare", *asked], source)
     assert code == 2 and "mean_shift" in err  # it lies in the working folder, unasked
@@ -114,7 +115,7 @@ def test_a_module_is_imported_by_name_and_only_then(source, folder):
     )
     assert code == 0 and "mean_shift" in out, err
     for name, reason in (("nowhere", "ModuleNotFoundError"), ("broken", "ZeroDivisionError")):
-        code, _, err = run(["-m", "rightly", "methods", "--import", name], source)
+        code, _, err = run(["-m", "rightly", "fit", "--import", name, "--list"], source)
         assert code == 2 and f"got '{name}': {reason}" in err and "Traceback" not in err
 
 

@@ -159,22 +159,22 @@ def test_the_command_line_sees_all_of_them(folder, tmp_path, monkeypatch, capfd)
     (tmp_path / "by_colour.py").write_text(
         "from tests.test_registration import classify\n\n\ndef make():\n    return classify\n"
     )
-    model = ["--model", "py:by_colour:make", "--views", "hflip,inverted"]
     for part in ("cal", "test"):
-        images = ["--images", str(folder / part), "--out", part, "--quiet"]
-        assert main(["collect", *model, *images, "--shifts", "darkened:2"]) == 0
-    assert main(["methods"]) == 0
+        collected = ["py:by_colour:make", str(folder / part), "--out", part, "--quiet"]
+        changed = ["--views", "hflip,inverted", "--shifts", "darkened:2"]
+        assert main(["collect", *collected, *changed]) == 0
+    assert main(["fit", "--list"]) == 0
     assert "half_way" in capfd.readouterr().out
     names = ",".join(METHODS)
     compared = ["--methods", names, "--metrics", "large_gap", "--resamples", "200"]
-    assert main(["compare", "cal", "--on", "test", *compared]) == 0
+    assert main(["compare", "cal", "test", *compared]) == 0
     shown = capfd.readouterr().out
     assert "half_way" in shown and "large_gap" in shown and "darkened:2" in shown
     assert main(["fit", "cal", "--method", "half_way", "--out", "half.safetensors"]) == 0
     assert main(["evaluate", "half.safetensors", "test", "--resamples", "200"]) == 0
     assert "large_gap" in capfd.readouterr().out
-    reported = ["--method", "half_way", "--metrics", "ece,large_gap", "--out", "page.html"]
-    assert main(["report", "cal", "--on", "test", *reported]) == 0
+    reported = ["--cal", "cal", "--metrics", "ece,large_gap", "--out", "page.html"]
+    assert main(["report", "half_way", "test", *reported]) == 0
     assert "Large gap" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 

@@ -14,9 +14,9 @@ samples what it was.
 ImageNet, with the packages that benchmarks/kit.py names:
 
     python -m benchmarks.kit imagenet .../imagenet_val2000/images.zip imagenet
-    rightly collect --model py:benchmarks.kit:efficientnet_lite0 --images imagenet/cal \
+    rightly collect py:benchmarks.kit:efficientnet_lite0 imagenet/cal \
         --layout imagenet-val --out lite0/cal --device cuda
-    rightly collect --model py:benchmarks.kit:efficientnet_lite0 --images imagenet/test \
+    rightly collect py:benchmarks.kit:efficientnet_lite0 imagenet/test \
         --layout imagenet-val --out lite0/test --device cuda --shifts standard
     python -m benchmarks.own.slope lite0/cal lite0/test
 """

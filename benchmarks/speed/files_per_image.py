@@ -104,11 +104,12 @@ def list_cli_steps(folder: Path) -> dict[str, Callable[[], object]]:
     """Collect, fit and report through the command line, each from the files of the one before."""
     preds, test = str(folder / "preds"), str(folder / "test")
     calibrator = str(folder / "calibrator.safetensors")
-    report = ("report", preds, "--on", test, "--out", str(folder / "report.html"))
+    page = str(folder / "report.html")
+    report = ("report", "correctness_logistic", test, "--cal", preds, "--out", page)
 
     def collect() -> None:
         for out, images in {preds: "images", test: "test_images"}.items():
-            source = ("--model", MODEL, "--images", str(folder / images))
+            source = (MODEL, str(folder / images))
             run_command("collect", *source, "--out", out, "--size", str(SIDE))
 
     return {

@@ -301,7 +301,7 @@ def test_no_command_writes_what_a_forged_calibrator_gives(tmp_path, capsys):
     rightly.save(tmp_path / "test.npz", *DATA)
     rightly.calibrator("ts").fit(*DATA).save(path)
     forge_tensors(path, inverse=torch.tensor(torch.nan).double())
-    assert main(["apply", str(path), str(tmp_path / "test.npz"), "--out", str(out)]) == 2
+    assert main(["predict", str(path), str(tmp_path / "test.npz"), "--out", str(out)]) == 2
     assert "inverse must be finite" in capsys.readouterr().err.replace("\n", " ")
     assert not out.exists()
 

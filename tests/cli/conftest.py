@@ -34,7 +34,6 @@ def place(tmp_path_factory):
     (folder / "photos" / "inner").mkdir(parents=True)
     for i, pixels in enumerate(pictures(3, size=20)):
         Image.fromarray(pixels).save(folder / "photos" / "inner" / f"{i}.png")
-    arguments = ["--calibrator", str(folder / "cal.safetensors")]
-    arguments += ["--out", str(folder / "model.onnx")]
-    assert main(["export", "--model", MODEL, *arguments]) == 0
+    saved, out = str(folder / "cal.safetensors"), str(folder / "model.onnx")
+    assert main(["export", MODEL, saved, "--out", out]) == 0
     return folder

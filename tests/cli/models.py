@@ -1,4 +1,4 @@
-"""What --model py:tests.cli.models:NAME opens."""
+"""Models that py:tests.cli.models:NAME opens."""
 
 import torch
 

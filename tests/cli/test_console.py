@@ -99,10 +99,10 @@ def commands(tmp_path_factory):
     predictions = rightly.Predictions(predictions.logits, predictions.view_logits, view_names=VIEWS)
     data = str(folder / "cal.npz")
     rightly.save(data, predictions, labels)
-    on = ["--on", f"{ODD}={data}", "--on", f"blurred={data}", "--allow-overlap"]
+    on = [f"{ODD}={data}", f"blurred={data}", "--allow-overlap"]
     return {
-        "methods": ["methods"],
-        "rank": ["rank", str(folder / "a.json"), str(folder / "b.json")],
+        "fit --list": ["fit", "--list"],
+        "benchmark": ["benchmark", str(folder)],
         "views": ["views", data],
         "compare": ["compare", data, *on, "--methods", ",".join(COMPARED)],
         "compare --no-intervals": ["compare", data, *on, "--no-intervals"],
@@ -153,11 +153,11 @@ def test_tables_keep_every_word(commands, is_terminal):
         assert "…" not in text, name
         if is_terminal:
             assert max(map(len, text.splitlines())) <= 80, name
-    described = " ".join(printed["methods"].split())
+    described = " ".join(printed["fit --list"].split())
     for name, method in rightly.CALIBRATORS.items():
-        assert name in printed["methods"] and name in printed["rank"]
+        assert name in printed["fit --list"] and name in printed["benchmark"]
         assert all(word in described for word in f"{method.paper} {method.note}".split())
-    assert all(metric in printed["rank"] for metric in METRICS)
+    assert all(metric in printed["benchmark"] for metric in METRICS)
     assert all(view in printed["views"] for view in VIEWS)
     for name in ("compare", "compare --no-intervals"):
         assert all(word in printed[name] for word in [*COMPARED, ODD, "blurred", "brier"])

@@ -126,8 +126,8 @@ def place(tmp_path, monkeypatch):
 
 
 def collect(model, out, *others):
-    arguments = ["--images", "images", "--views", "grayscale", "-b", "10", "--quiet", *others]
-    return main(["collect", "--model", f"py:tiny:{model}", "--out", out, *arguments])
+    arguments = ["--out", out, "--views", "grayscale", "-b", "10", "--quiet", *others]
+    return main(["collect", f"py:tiny:{model}", "images", *arguments])
 
 
 def rows_of(folder):
@@ -260,9 +260,9 @@ def test_a_cluster_applies_a_calibrator_as_one_process_does(place, second_node):
     assert collect("make", "local", "--shifts", "contrast") == 0
     assert main(["fit", "local", "--method", "ca_views", "--out", "a.safetensors"]) == 0
     for out in ("scores", "scores.csv"):
-        assert main(["apply", "a.safetensors", "local", "--out", out]) == 0
+        assert main(["predict", "a.safetensors", "local", "--out", out]) == 0
         arguments = ["--out", f"ray {out}", "--engine", "ray", "--ray-workers", "2"]
-        assert main(["apply", "a.safetensors", "local", *arguments]) == 0
+        assert main(["predict", "a.safetensors", "local", *arguments]) == 0
     assert_same("scores", "ray scores")
     assert Path("scores.csv").read_text() == Path("ray scores.csv").read_text()
     assert sorted(path.name for path in place.iterdir() if path.name.startswith(".")) == []
@@ -271,8 +271,8 @@ def test_a_cluster_applies_a_calibrator_as_one_process_does(place, second_node):
 @ray_marked
 def test_without_an_address_ray_is_started_and_stopped(place):
     pytest.importorskip("ray")
-    command = ["-m", "rightly", "collect", "--model", "py:tiny:make"]
-    command += ["--images", "images", "--views", "grayscale", "-b", "10"]
+    command = ["-m", "rightly", "collect", "py:tiny:make", "images"]
+    command += ["--views", "grayscale", "-b", "10"]
     run_python(*command, "--out", "local", check=True)
     cluster = ["--engine", "ray", "--ray-workers", "1"]
     done = run_python(*command, "--out", "ray", *cluster, check=True, timeout=180)
@@ -287,21 +287,21 @@ def test_without_ray_the_error_names_what_to_install(place, monkeypatch, capsys)
     monkeypatch.setitem(sys.modules, "ray", None)
     assert collect("make", "ray", "--engine", "ray") == 2
     assert "pip install 'rightly[ray]'" in one_line(capsys)
-    assert main(["apply", "a", "b", "--out", "c", "--engine", "ray"]) == 2
+    assert main(["predict", "a", "b", "--out", "c", "--engine", "ray"]) == 2
     assert "pip install 'rightly[ray]'" in one_line(capsys)
 
 
 def test_arguments_of_ray_need_the_engine(place, capsys):
     assert collect("make", "out", "--ray-workers", "2") == 2
-    assert "--ray-workers has no meaning without --engine ray" in one_line(capsys)
+    assert "ray_workers must come with --engine ray" in one_line(capsys)
 
 
 @ray_marked
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--ray-workers", "0"], "--ray-workers must be 1 or more"),
-        (["--ray-gpus-per-worker", "-1"], "--ray-gpus-per-worker must be 0 or more"),
+        (["--ray-workers", "0"], "ray_workers must be 1 or more"),
+        (["--ray-gpus", "-1"], "ray_gpus must be 0 or more"),
         (["--device", "cuda"], "needs GPUs for the workers of Ray"),
     ],
 )
@@ -313,7 +313,7 @@ def test_bad_arguments_are_refused_before_ray_starts(place, capsys, arguments, w
 
 @ray_marked
 def test_more_than_there_is_cannot_be_asked_for(place, cluster, capsys):
-    assert collect("make", "ray", "--engine", "ray", "--ray-gpus-per-worker", "1") == 2
+    assert collect("make", "ray", "--engine", "ray", "--ray-gpus", "1") == 2
     assert "no place for a worker with 1 CPUs and 1 GPUs" in one_line(capsys)
     assert collect("make", "ray", "--engine", "ray", "-j", "64") == 2
     assert "no place for a worker with 64 CPUs and 0 GPUs" in one_line(capsys)

@@ -171,8 +171,8 @@ def started(folder, out):
     """A run of the command that has just begun to collect."""
     ready = folder / "ready"
     ready.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "rightly", "collect", "--model", "py:slow_model:model"]
-    command += ["--images", "images", "--layout", "cifar10", "--split", "test", "--out", out]
+    command = [sys.executable, "-m", "rightly", "collect", "py:slow_model:model", "images"]
+    command += ["--layout", "cifar10", "--split", "test", "--out", out]
     command += ["--views", "hflip", "--shifts", "contrast", "-b", "128", "-j", "1", "--quiet"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with (
@@ -265,8 +265,8 @@ def model():
 def test_after_ctrl_c_every_batch_is_kept_and_after_a_kill_all_but_seconds(tmp_path, stop, lost):
     (tmp_path / "slower.py").write_text(SLOWER_MODEL)
     class_folders(tmp_path / "images", 600)  # one shard
-    command = [sys.executable, "-m", "rightly", "collect", "--model", "py:slower:model"]
-    command += ["--images", "images", "--views", "", "-b", "8", "--quiet", "--out", "preds"]
+    command = [sys.executable, "-m", "rightly", "collect", "py:slower:model", "images"]
+    command += ["--views", "", "-b", "8", "--quiet", "--out", "preds"]
     command.append("--allow-random")  # without the passes that look for training mode
 
     def collect_until(condition):

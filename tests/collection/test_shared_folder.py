@@ -40,7 +40,7 @@ def model():
         made.bias.zero_()
     return made
 """
-COLLECT = "collect --model py:slow:model --images images --views hflip --quiet -b 4 --out preds"
+COLLECT = "collect py:slow:model images --views hflip --quiet -b 4 --out preds"
 
 
 @pytest.fixture

@@ -103,7 +103,7 @@ def test_both_commands_adapt(tmp_path, capsys, fitted, cal, haze):
     rightly.save(tmp_path / "cal.npz", *cal)
     rightly.save(tmp_path / "haze.npz", *haze)
     fitted.save(tmp_path / "c.safetensors")
-    compared = ["compare", str(tmp_path / "cal.npz"), "--on", str(tmp_path / "haze.npz")]
+    compared = ["compare", str(tmp_path / "cal.npz"), str(tmp_path / "haze.npz")]
     compared += ["--methods", "ts", "--metrics", "brier"]
     evaluated = ["evaluate", str(tmp_path / "c.safetensors"), str(tmp_path / "haze.npz")]
     for command in (compared, evaluated):
@@ -112,4 +112,4 @@ def test_both_commands_adapt(tmp_path, capsys, fitted, cal, haze):
         assert "Adapted to each 700 rows of a test set" in capsys.readouterr().out
         assert json.loads((tmp_path / "out.json").read_text())["adapt"] == 700
         assert main([*asked, "--adapt", "some"]) == 2
-        assert "adapt must be all or a number of rows" in capsys.readouterr().err
+        assert "adapt must be a number of rows from 1, or all" in capsys.readouterr().err

@@ -72,20 +72,20 @@ def test_apply_refuses_another_classifier(files, tmp_path):
     assert apply(saved, files / "cal.npz", out) == 300
 
 
-def test_the_command_line_names_its_options(files, tmp_path, capsys):
+def test_the_command_line_refuses_the_same(files, tmp_path, capsys):
     saved, other, cal = (str(files / name) for name in ("c.safetensors", "other.npz", "cal.npz"))
     for arguments in (
         ["evaluate", saved, other],
-        ["apply", saved, other, "--out", str(tmp_path / "a.csv")],
-        ["plot", "roc", "--calibrator", saved, "--on", other, "--out", str(tmp_path / "a.png")],
+        ["predict", saved, other, "--out", str(tmp_path / "a.csv")],
+        ["evaluate", saved, other, "--plot", str(tmp_path / "a.png"), "--kind", "roc"],
     ):
         assert main(arguments) == 2
-        assert "insist with --any-classifier" in (printed := capsys.readouterr().err)
-        assert re.search(r"rightly \w+: (TEST|--on)( other)? must hold predictions of", printed)
-    assert main(["compare", cal, "--on", cal]) == 2
-    assert "--on cal must hold other samples" in (printed := capsys.readouterr().err)
-    assert "insist with --allow-overlap" in printed
-    arguments = ["compare", cal, "--on", cal, "--allow-overlap", "--methods", "ts"]
+        assert "insist with any_classifier=True" in (printed := capsys.readouterr().err)
+        assert re.search(r"rightly \w+: \S+ must hold predictions of", printed)
+    assert main(["compare", cal, cal]) == 2
+    assert "tests['cal'] must hold other samples" in (printed := capsys.readouterr().err)
+    assert "insist with allow_overlap=True" in printed
+    arguments = ["compare", cal, cal, "--allow-overlap", "--methods", "ts"]
     assert main([*arguments, "--no-intervals"]) == 0
     assert "Accuracy: cal " in capsys.readouterr().out
 

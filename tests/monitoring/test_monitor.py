@@ -25,7 +25,7 @@ def saved(calibrator, tmp_path_factory):
 def test_no_drift_is_no_alarm(saved, write_log, tmp_path, capsys):
     predictions, labels = load_demo_set("ind")
     log = write_log(tmp_path / "log.csv", predictions, label=labels.tolist())
-    assert main(["monitor", str(log), "--calibrator", saved, *RATE]) == 0
+    assert main(["monitor", saved, str(log), *RATE]) == 0
     captured = capsys.readouterr()
     assert "no alarm in 2500 rows" in captured.out and "expected accuracy" in captured.out
     assert "shift score, confidence and class prior" in captured.err
@@ -40,7 +40,7 @@ def test_drift_ends_with_4_and_says_what_changed_when(saved, write_log, tmp_path
     time = (1.7e9 + np.arange(5000) * 216.0).tolist()  # 400 a day
     log = write_log(tmp_path / "log.csv", both, label=labels, time=time)
     plot, values = tmp_path / "drift.svg", tmp_path / "drift.json"
-    arguments = ["monitor", str(log), "--calibrator", saved, "--window", "500"]
+    arguments = ["monitor", saved, str(log), "--window", "500"]
     assert main([*arguments, "--plot", str(plot), "--json", str(values)]) == 4
     printed = capsys.readouterr().out
     assert "ALARM, shift:" in printed and "fell, noticed at row" in printed
@@ -115,8 +115,8 @@ def test_views_are_watched_too(tmp_path):
 
 def test_what_the_rate_is_must_be_known(saved, write_log, tmp_path, capsys):
     log = write_log(tmp_path / "log.csv", load_demo_set("ind")[0][:100])
-    assert main(["monitor", str(log), "--calibrator", saved]) == 2
-    assert "--samples-per-day is needed" in capsys.readouterr().err
+    assert main(["monitor", saved, str(log)]) == 2
+    assert "samples_per_day is needed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("every_s", "rate"), [(30.0, None), (36.0, 2400.0)])

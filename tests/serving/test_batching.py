@@ -15,7 +15,7 @@ from tests.serving.fake_model import BrightestChannel, make_file
 
 
 def test_requests_at_once_share_batches_and_each_gets_its_own_answer():
-    model, limits = BrightestChannel(), Limits(batch=8, wait_s=0.2)
+    model, limits = BrightestChannel(), Limits(max_batch=8, max_wait_ms=200.0)
 
     async def go():
         async with open_client(model, limits) as http:
@@ -54,7 +54,7 @@ def test_what_was_given_up_is_not_run(batcher):
         assert gate.wait(10)
         return model.predict(images)
 
-    work = batcher(predict, batch=1, wait_s=0.0)
+    work = batcher(predict, max_batch=1, max_wait_ms=0.0)
     (first,) = work.submit([make_pixels()])
     while work.waiting:
         time.sleep(0.001)  # until the first is being run
@@ -72,7 +72,7 @@ def test_what_was_given_up_makes_room_in_a_full_queue(batcher):
         assert gate.wait(10)
         return model.predict(images)
 
-    work = batcher(predict, batch=1, wait_s=0.0, queue=4, images=4)
+    work = batcher(predict, max_batch=1, max_wait_ms=0.0, queue=4, max_images=4)
     work.submit([make_pixels()])
     while work.waiting:
         time.sleep(0.001)
@@ -88,7 +88,7 @@ def test_what_was_given_up_makes_room_in_a_full_queue(batcher):
 
 def test_images_of_several_sizes_are_run_apart(batcher):
     model = BrightestChannel(size=None)
-    work = batcher(model.predict, wait_s=0.05)
+    work = batcher(model.predict, max_wait_ms=50.0)
     sizes = [(8, 8), (4, 8), (8, 8), (4, 8)]
     colours = [(200, 0, 0), (0, 200, 0), (0, 0, 200), (200, 0, 0)]
     waiting = work.submit([make_pixels(*each) for each in zip(colours, sizes, strict=True)])
@@ -105,7 +105,7 @@ def test_an_image_that_fails_does_not_fail_the_others_of_its_batch(batcher):
             raise RuntimeError("cannot stand 66")
         return model.predict(images)
 
-    work = batcher(predict, wait_s=0.05)
+    work = batcher(predict, max_wait_ms=50.0)
     good, bad, other = work.submit(
         [make_pixels(), make_pixels((66, 66, 66)), make_pixels((0, 200, 0))]
     )
@@ -116,7 +116,7 @@ def test_an_image_that_fails_does_not_fail_the_others_of_its_batch(batcher):
 
 
 def test_a_stopped_batcher_runs_what_waits_and_takes_nothing_more(batcher):
-    work = batcher(BrightestChannel(delay_s=0.02).predict, batch=1)
+    work = batcher(BrightestChannel(delay_s=0.02).predict, max_batch=1)
     waiting = work.submit(5 * [make_pixels()])
     work.stop()
     assert all(each.done() for each in waiting) and not work.is_healthy

@@ -77,7 +77,7 @@ def test_a_photo_is_turned_upright_unless_an_older_file_says_as_stored():
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_with_flipped_bytes_is_read_or_refused_and_nothing_else(kind):
     draws = np.random.default_rng(0)
-    limits, preprocessing = Limits(pixels=10_000), Preprocessing(size=(8, 8), resize=16)
+    limits, preprocessing = Limits(max_pixels=10_000), Preprocessing(size=(8, 8), resize=16)
     for _ in range(60):
         data = np.frombuffer(KINDS[kind], np.uint8).copy()
         places = draws.integers(0, len(data), draws.integers(1, 9))
@@ -167,6 +167,6 @@ def test_a_strip_that_resizing_would_blow_up_is_refused(size, preprocessing):
 
 
 def test_the_limit_on_pixels_is_exact():
-    limits = Limits(pixels=256)
+    limits = Limits(max_pixels=256)
     assert post_files(make_file(size=(16, 16)), limits=limits).status_code == 200
     check_refusal(post_files(make_file(size=(16, 17)), limits=limits), 413, "too_many_pixels")

@@ -53,10 +53,10 @@ def test_the_command_says_in_one_line_what_is_wrong(model, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 5
     assert "cannot listen" in lines[0] and port in lines[0]
-    assert "--port must be from 0 to 65535" in lines[1]
-    assert "--max-body-mb must be positive and finite, got 0" in lines[2]
-    assert "--max-body-mb must be positive and finite, got -1" in lines[3]
-    assert "--timeout-s must be positive and finite, got inf" in lines[4]
+    assert "port must be from 0 to 65535" in lines[1]
+    assert "max_body_mb must be positive and finite, got 0" in lines[2]
+    assert "max_body_mb must be positive and finite, got -1" in lines[3]
+    assert "timeout_s must be positive and finite, got inf" in lines[4]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -115,7 +115,7 @@ def test_no_answer_leads_to_the_host_that_a_request_names(path):
         ({"preprocessing": {"size": [20_000, 20_000]}}, "its metadata say images of floats"),
         (
             {"sides": ("h", "w"), "preprocessing": {"size": [20_000, 20_000]}},
-            "--max-pixels must be at least the 20000 x 20000",
+            "max_pixels must be at least the 20000 x 20000",
         ),
         ({"width": None, "class_names": None, "class_count": 4}, "model.onnx gives probabilities"),
     ],

@@ -54,7 +54,7 @@ def test_a_body_that_never_ends_is_refused_in_time():
 
 
 def test_a_full_queue_sends_clients_away_for_a_while():
-    model, limits = Gated(), Limits(images=2, queue=2, batch=1, wait_s=0.0)
+    model, limits = Gated(), Limits(max_images=2, queue=2, max_batch=1, max_wait_ms=0.0)
 
     async def go():
         async with open_client(model, limits) as http:
@@ -80,7 +80,7 @@ def test_a_full_queue_sends_clients_away_for_a_while():
 
 
 def test_a_client_that_hangs_up_is_not_waited_for():
-    model, limits = Gated(), Limits(batch=1, wait_s=0.0)
+    model, limits = Gated(), Limits(max_batch=1, max_wait_ms=0.0)
     body = make_form((IMAGE, make_file()))
     head = (
         "POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=edge\r\n"

@@ -180,7 +180,7 @@ def watching(tmp_path_factory):
 def test_drift_is_watched_and_voids_guarantees(watching, monkeypatch, adapt):
     monkeypatch.setattr(drift, "BLOCK_S", 0.0)  # blocks of 64 images, as soon as they came
     monkeypatch.setattr(limits, "BLOCKS_PER_DAY", 1)  # limits for fewer blocks a year: sooner
-    app = make_app(open_exported(watching[1]), Limits(images=64, batch=64), adapt=adapt)
+    app = make_app(open_exported(watching[1]), Limits(max_images=64, max_batch=64), adapt=adapt)
     with TestClient(app) as client:
         assert 'data-watches="yes"' in client.get("/").text
         assert client.get("/drift").json()["status"] == "starting"

@@ -40,7 +40,9 @@ def test_several_images_are_answered_in_their_order():
 
 def test_a_body_that_is_announced_too_large_is_refused():
     message = check_refusal(
-        post_files(make_file() + bytes(2000), limits=Limits(body_bytes=1000)), 413, "body_too_large"
+        post_files(make_file() + bytes(2000), limits=Limits(max_body_mb=0.001)),
+        413,
+        "body_too_large",
     )
     assert "1,000 bytes" in message
 
@@ -55,7 +57,7 @@ def test_a_body_that_does_not_say_how_large_it_is_is_counted_as_it_comes():
             taken += 100
             yield bytes(100)
 
-    limits = Limits(body_bytes=1000)
+    limits = Limits(max_body_mb=0.001)
     check_refusal(post_body(endless(), limits=limits), 413, "body_too_large")
     assert taken == 10_000  # read to its end and dropped, so that the client sees the answer
 
@@ -123,7 +125,7 @@ REFUSED = {
 
 @pytest.fixture(scope="module")
 def address():
-    with run_server(limits=Limits(body_bytes=150_000)) as address:
+    with run_server(limits=Limits(max_body_mb=0.15)) as address:
         yield address
 
 
@@ -153,7 +155,7 @@ def test_a_part_without_a_file_name_is_an_image_without_a_name():
 
 
 def test_more_images_than_allowed_are_refused():
-    limits = Limits(images=3)
+    limits = Limits(max_images=3)
     assert post_files(*3 * [make_file()], limits=limits).status_code == 200
     assert "at most 3" in check_refusal(
         post_files(*4 * [make_file()], limits=limits), 413, "too_many_images"
@@ -193,7 +195,7 @@ def test_names_of_files_are_sent_back_and_never_opened(name):
 
 
 def test_all_requests_together_hold_no_more_than_so_many_bytes():
-    memory = MemoryBudget(Limits(body_bytes=100))
+    memory = MemoryBudget(Limits(max_body_mb=0.0001))
     with ExitStack() as full:
         for _ in range(MAX_BODIES):
             full.enter_context(memory.reserve())(100)
@@ -216,6 +218,6 @@ def test_a_client_that_sends_too_much_gets_to_see_why(chunked):
             yield bytes(100_000)
 
     content = chunks() if chunked else b"".join(chunks())
-    with run_server(limits=Limits(body_bytes=1_000_000)) as (host, port):
+    with run_server(limits=Limits(max_body_mb=1.0)) as (host, port):
         response = httpx.post(f"http://{host}:{port}/predict", content=content, headers=FORM)
     check_refusal(response, 413, "body_too_large")

@@ -1,10 +1,10 @@
-"""The command line: one file a command, each of which parses and calls the library.
+"""The command line: one file per command, each of which parses and calls the library.
 
 No module here loads torch, SciPy or matplotlib when it is imported: commands load what they need
 when they run, so that help is there at once.
 """
 
-import re
+import os
 import sys
 import traceback
 import warnings
@@ -16,68 +16,48 @@ import typer.core
 
 from rightly import __version__
 from rightly.cli import (
-    adapt_command,
-    apply_command,
-    benchmark_command,
-    budget_command,
-    card_command,
-    collect_command,
-    compare_command,
-    demo_command,
-    doctor_command,
-    evaluate_command,
-    export_command,
-    fit_command,
-    measure_command,
-    methods_command,
-    monitor_command,
-    plot_command,
-    predict_command,
-    rank_command,
-    recalibrate_command,
-    report_command,
-    serve_command,
-    views_command,
+    adapt,
+    benchmark,
+    collect,
+    compare,
+    demo,
+    doctor,
+    evaluate,
+    export,
+    fit,
+    monitor,
+    predict,
+    report,
+    serve,
+    views,
 )
-from rightly.cli.added_options import add_import_option
 from rightly.cli.console import ERR, OUT, ExitCode, print_line, show_warning, write_utf8
-from rightly.cli.inputs import check_outputs
 
 COMMANDS = {
-    "demo": demo_command,
-    "collect": collect_command,
-    "doctor": doctor_command,
-    "compare": compare_command,
-    "rank": rank_command,
-    "benchmark": benchmark_command,
-    "methods": methods_command,
-    "fit": fit_command,
-    "evaluate": evaluate_command,
-    "measure": measure_command,
-    "apply": apply_command,
-    "adapt": adapt_command,
-    "recalibrate": recalibrate_command,
-    "monitor": monitor_command,
-    "report": report_command,
-    "plot": plot_command,
-    "views": views_command,
-    "budget": budget_command,
-    "export": export_command,
-    "predict": predict_command,
-    "serve": serve_command,
-    "card": card_command,
+    "demo": demo,
+    "collect": collect,
+    "doctor": doctor,
+    "fit": fit,
+    "evaluate": evaluate,
+    "compare": compare,
+    "benchmark": benchmark,
+    "report": report,
+    "predict": predict,
+    "adapt": adapt,
+    "monitor": monitor,
+    "views": views,
+    "export": export,
+    "serve": serve,
 }
 EXIT_CODES = (
-    "Exit codes: 0 done; 2 refused or failed; 3 a requirement missed; 4 drift alarm; "
-    "5 the doctor found something; 130 interrupted."
+    "Exit codes: 0 done; 2 refused or failed; 3 requirement not met; 4 drift alarm; "
+    "5 findings of the doctor; 130 interrupted."
 )
-# Arguments of the library whose options are called otherwise.
-ARGUMENTS = {"tests": "on", "predictions": "test"}
-VERBS = "(?:must|needs?|has|have|is|are|excludes?)"
+COMPLETION = "_RIGHTLY_COMPLETE"  # set by a shell that completes a line
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code (`ExitCode`).
+    """Run one command and return its exit code (`ExitCode`).
 
     Bad input ends in one line on standard error. Any other exception is a bug: it is raised to a
     caller in Python, and printed whole for a caller in a shell.
@@ -104,17 +84,15 @@ def _print_version(is_asked: bool) -> bool:
 def _describe(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print it and stop."
-        ),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Version."),
     ] = False,
 ) -> None:
-    """How likely is each prediction of a classifier to be right?"""
+    """Calibrated confidence for classifiers: how likely is each prediction to be correct?"""
 
 
-def _build() -> typer.core.TyperGroup:
+def build_group() -> typer.core.TyperGroup:
+    """All commands, with the options that install shell completion."""
     app = typer.Typer(
-        add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         epilog=EXIT_CODES,
@@ -122,27 +100,27 @@ def _build() -> typer.core.TyperGroup:
     app.callback()(_describe)
     for name, module in COMMANDS.items():
         # \b keeps the example on a line of its own, ready to be copied.
-        command = check_outputs(add_import_option(module.run))
-        app.command(name, epilog=f"\b\nExample: {module.EXAMPLE}")(command)
+        app.command(name, epilog=f"\b\nExample: {module.EXAMPLE}")(module.run)
     return cast(typer.core.TyperGroup, typer.main.get_command(app))
 
 
 def _run(arguments: list[str]) -> int:
-    group = _build()
-    if not arguments:
+    group = build_group()
+    if not arguments and COMPLETION not in os.environ:
         group.main(["--help"], "rightly", standalone_mode=False)
         return ExitCode.FAILED  # a script that lost its command must not go on
     name = next((word for word in arguments if not word.startswith("-")), "")
-    command = group.commands.get(name)
-    title = f"rightly {name}" if command else "rightly"
+    title = f"rightly {name}" if name in group.commands else "rightly"
     try:
         code = group.main(arguments, "rightly", standalone_mode=False)
     except typer.TyperException as error:
         return _refuse(f"{title}: {_describe_usage(error)} (see {title} --help)")
     except (ValueError, TypeError, OSError, ImportError) as error:
-        return _refuse(f"{title}: {name_options(str(error), _list_options(command))}")
-    except SystemExit:  # how Typer and Rich answer a pipe whose reader has gone
-        _reset_consoles()
+        return _refuse(f"{title}: {error}")
+    except SystemExit as error:
+        if COMPLETION in os.environ:
+            return int(error.code or 0)
+        _reset_consoles()  # how Typer and Rich answer a pipe whose reader has gone
         return ExitCode.FAILED
     if code == ExitCode.INTERRUPTED:
         ERR.print("stopped")
@@ -150,7 +128,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _reset_consoles() -> None:
-    """Lets consoles print again that Rich silenced because the reader of a pipe had gone."""
+    """Let consoles print again that Rich silenced because the reader of a pipe had gone."""
     for console in (OUT, ERR):
         if console.quiet:
             console.print()  # throws away what was not written
@@ -169,42 +147,3 @@ def _describe_usage(error: typer.TyperException) -> str:
     if close:
         return f"{error.message}: did you mean {' or '.join(close)}?"
     return " ".join(error.format_message().split()).rstrip(".")
-
-
-def _list_options(command: object) -> dict[str, str]:
-    """What a command calls its parameters, by the names of the arguments that they become."""
-    return {
-        parameter.name: max(parameter.opts, key=len)
-        if parameter.param_type_name == "option"
-        else (parameter.metavar or parameter.name.upper()).strip("[].")
-        for parameter in getattr(command, "params", ())
-    }
-
-
-def name_options(message: str, options: dict[str, str]) -> str:
-    """A message of the library with options instead of arguments.
-
-    These are the first words of a message, and what is written as `name='value'`, `name=True` or
-    `name=`. A
-    registry refuses one name of several, so `metric` stands for `--metrics` too; `tests` stands for
-    an argument TEST.
-    """
-
-    def find_option(name: str) -> str | None:
-        names = (ARGUMENTS.get(name, name), name, f"{name}s", name.removesuffix("s"))
-        return next((options[one] for one in names if one in options), None)
-
-    def name_subject(subject: re.Match[str]) -> str:
-        return re.sub(r"\b(?!and\b)\w+", lambda word: find_option(word[0]) or word[0], subject[0])
-
-    def name_item(item: re.Match[str]) -> str:
-        option = find_option(item[1])
-        return f"{option} {item[2]}" if option else item[0]
-
-    def name_value(pair: re.Match[str]) -> str:
-        option = find_option(pair[1])
-        return f"{option} {pair[2] or ''}".rstrip() if option else pair[0]
-
-    message = re.sub(rf"^\w+(?:(?:, | and )\w+)*(?= {VERBS}\b)", name_subject, message)
-    message = re.sub(rf"^(\w+)\['(.*?)'\](?= {VERBS}\b)", name_item, message)
-    return re.sub(r"\b(?<!-)(\w+)=(?:True|'([^']*)'|(?=[\s,:;.)]|$))", name_value, message)

@@ -246,7 +246,7 @@ def _check_times(path: Path, times: np.ndarray | None) -> np.ndarray | None:
 def _suggest(name: str) -> str:
     if name != "shift_score":
         return ""
-    return ": write the log with rightly apply, predict --jsonl or serve"
+    return ": write the log with rightly predict or serve"
 
 
 def _as_array(values: list[Any], kind: Any) -> np.ndarray | None:

@@ -135,7 +135,7 @@ def _check_header(names: tuple[str, ...]) -> None:
         raise ValueError(f"its first line must name every column once, got {list(names[:8])}")
     if {"confidence", "correct"} <= set(names):
         raise ValueError(
-            "it holds confidence and correct, which need no calibrator: see rightly measure"
+            "it holds confidence and correct: measure these by rightly evaluate --pairs"
         )
     try:
         _ = [float(name) for name in names]

@@ -27,7 +27,7 @@ class _Job:
 
 
 class Batcher:
-    """Runs up to `limits.batch` images at once and waits at most `limits.wait_s` for company."""
+    """Run up to `limits.max_batch` images at once, after at most `limits.wait_s`."""
 
     def __init__(
         self,
@@ -95,10 +95,10 @@ class Batcher:
                     return None
                 self._changed.wait()
             until = self._waiting[0].since + self._limits.wait_s
-            while len(self._waiting) < self._limits.batch and not self._stopping:
+            while len(self._waiting) < self._limits.max_batch and not self._stopping:
                 if not self._changed.wait(max(until - time.monotonic(), 0)):
                     break
-            count = min(self._limits.batch, len(self._waiting))
+            count = min(self._limits.max_batch, len(self._waiting))
             taken = [self._waiting.popleft() for _ in range(count)]
         return [job for job in taken if job.outputs.set_running_or_notify_cancel()]
 

@@ -47,7 +47,7 @@ def _open_image(upload: Upload, limits: Limits) -> Image.Image:
             415, "not_an_image", f"{upload} is not an image in one of {', '.join(FORMATS)}"
         ) from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        _refuse_pixels(upload, f"more than {limits.pixels:,} pixels")
+        _refuse_pixels(upload, f"more than {limits.max_pixels:,} pixels")
     except MemoryError:
         raise
     except Exception as error:
@@ -58,18 +58,18 @@ def _check_size(
     upload: Upload, size: tuple[int, int], preprocessing: Preprocessing, limits: Limits
 ) -> None:
     width, height = size
-    if width * height > limits.pixels:
+    if width * height > limits.max_pixels:
         _refuse_pixels(
-            upload, f"{width} x {height} pixels, and {limits.pixels:,} are the most allowed"
+            upload, f"{width} x {height} pixels, and {limits.max_pixels:,} are the most allowed"
         )
     # A strip of one pixel by a million is small, but resized by its shorter side it is not, and
     # Pillow resizes the width first, at full height.
     wide, high = preprocessing.compute_size(width, height)
-    if wide * max(high, height) > limits.pixels:
+    if wide * max(high, height) > limits.max_pixels:
         _refuse_pixels(
             upload,
             f"{width} x {height} pixels, a shape that would be resized to {wide} x {high}, and "
-            f"{limits.pixels:,} pixels are the most allowed on the way",
+            f"{limits.max_pixels:,} pixels are the most allowed on the way",
         )
 
 

@@ -26,7 +26,7 @@ from rightly.serving.schemas import Answer
 from rightly.serving.stream_adapter import StreamAdapter
 from rightly.serving.uploads import MemoryBudget, Upload, read_uploads
 
-DECODERS = min(4, os.cpu_count() or 1)  # each may hold an image of `limits.pixels` in memory
+DECODERS = min(4, os.cpu_count() or 1)  # each may hold an image of `limits.max_pixels` in memory
 ANY_SIZE = (32, 32)  # of a picture, where the model takes every size
 Result = TypeVar("Result")
 
@@ -65,10 +65,10 @@ class Service:
         A picture goes the way of a request: decoded, run, its outputs put into JSON.
         """
         height, width = self.model.preprocessing.size or ANY_SIZE
-        if height * width > self.limits.pixels:
+        if height * width > self.limits.max_pixels:
             raise ValueError(
                 f"the limit on pixels must be at least the {height} x {width} that the model "
-                f"takes, got {self.limits.pixels}"
+                f"takes, got {self.limits.max_pixels}"
             )
         file = BytesIO()
         Image.new("RGB", (width, height), "grey").save(file, "PNG")

@@ -181,11 +181,12 @@ class _Form:
                 f"fields of the form must be called one of {list(FIELDS)}, got "
                 f"{_clean_name(name)!r}",
             )
-        if len(self._uploads) == self._limits.images:
+        if len(self._uploads) == self._limits.max_images:
             raise RefusedRequest(
                 413,
                 "too_many_images",
-                f"a request must have at most {self._limits.images} images: send several requests",
+                f"a request must have at most {self._limits.max_images} images: "
+                "send several requests",
             )
         file_name = _clean_name(options.get(b"filename", b"").decode(errors="replace")) or None
         self._uploads.append(Upload(len(self._uploads) + 1, file_name, BytesIO()))

@@ -137,7 +137,7 @@ def test_two_classes_are_compared_with_them_by_default():
 
 
 def test_the_list_of_methods_says_what_they_are_for(capsys):
-    assert main(["methods"]) == 0
+    assert main(["fit", "--list"]) == 0
     assert capsys.readouterr().out.count("logits of 2 classes") == len(BINARY)
 
 
@@ -160,5 +160,5 @@ def test_one_column_of_scores_is_fitted_and_applied_from_the_command_line(name, 
     np.save(tmp_path / "y.npy", cal[1])
     scores, labels, out = (str(tmp_path / x) for x in ("s.npy", "y.npy", "c.safetensors"))
     assert main(["fit", scores, "--labels", labels, "--method", name, "--out", out]) == 0
-    assert main(["apply", out, scores, "--out", str(tmp_path / "a.csv")]) == 0
+    assert main(["predict", out, scores, "--out", str(tmp_path / "a.csv")]) == 0
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 801

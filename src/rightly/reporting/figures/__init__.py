@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rightly.reporting.figures.style import make_grid as make_grid
     from rightly.reporting.figures.style import save as save
 
-# What each kind of figure shows: light, so that the help of `rightly plot` can list them.
+# What each kind of figure shows: light, so that the help of commands can list them.
 DESCRIPTIONS = {
     "reliability": "accuracy against confidence in bins, with intervals",
     "smooth": "accuracy as a smooth function of confidence, with a band",
