@@ -142,6 +142,8 @@ def run(
         print_skipped(made.comparison.skipped)
     for line in describe_accuracy(made.evaluation.accuracy):
         print_line(line)
+    for line in made.evaluation.decision_notes:
+        print_line(line)
     print_line(f"the report is in {out}")
 
 

@@ -101,6 +101,14 @@ class Evaluation(ResultTable[Result]):
         pairs = {name: (own[name], after) for name, after in self.accuracy.items()}
         return describe_class_changes({self.calibrator.title: pairs})
 
+    @property
+    def decision_notes(self) -> list[str]:
+        """What the decision accepts on each test set, or why there is no threshold."""
+        decision, outcomes = self.calibrator.decision, self.decisions.items()
+        if decision is not None and decision.threshold is None:
+            return [f"No threshold: {decision.reason}."]
+        return [f"On {name}: {line}" for name, one in outcomes for line in one.describe()]
+
     def lay_out(self) -> "Layout":
         from rightly.reporting.layout import lay_out_evaluation
 

@@ -171,10 +171,7 @@ def _note_evaluation(evaluation: "Evaluation") -> list[str]:
         )
     notes += [*formatting.describe_adapting(evaluation.adapt), *evaluation.class_changes]
     notes += describe_sets(evaluation.calibrator, evaluation.set_quality)
-    decision, decisions = evaluation.calibrator.decision, evaluation.decisions.items()
-    if decision is not None and decision.threshold is None:
-        notes.append(f"No threshold: {decision.reason}.")
-    return [*notes, *(f"On {name}: {line}" for name, one in decisions for line in one.describe())]
+    return [*notes, *evaluation.decision_notes]
 
 
 def lay_out_ranking(ranks: Sequence[MethodRank], notes: Sequence[str] = ()) -> Layout:
