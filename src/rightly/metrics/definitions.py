@@ -8,7 +8,7 @@ two arrays, it is the float of those samples.
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import wraps
+from functools import cache, wraps
 from inspect import Parameter, Signature, signature
 from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 
@@ -65,6 +65,7 @@ def _call(function: Callable[..., Any], first: Any, options: Mapping[str, Any]) 
     return function(first, **{name: value for name, value in options.items() if name in known})
 
 
+@cache
 def _options_of(function: Callable[..., Any]) -> dict[str, Parameter]:
     return dict(list(signature(function).parameters.items())[1:])
 
