@@ -136,6 +136,7 @@ def test_guarantees_are_met_end_to_end(rate, decay, n, draws, least, most):
             accuracy=0.98,
             confidence_level=0.95,
             holdout=0.5,
+            adaptable=False,
         )
         if fitted.threshold is None:
             continue

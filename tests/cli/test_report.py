@@ -38,10 +38,8 @@ def test_a_saved_calibrator_is_reported_on_alone_or_beside_methods(files, tmp_pa
 
 def test_the_terminal_tells_what_is_guaranteed_and_what_voids_it(files, tmp_path, capsys):
     calibrator, test = tmp_path / "c.safetensors", files / "ind.npz"
-    for name, words in (
-        ("guaranteed", "confidence level 95 %: met"),
-        ("void", "guarantee void: a"),
-    ):
+    told = {"guaranteed": "confidence level 95 %: met", "void": "guarantee void: adapted data"}
+    for name, words in told.items():
         fitted = rightly.load_calibrator(files / "saved.safetensors")
         decision = Decision(
             0.1, "guaranteed", 200, 1.0, max_error=0.9, confidence_level=0.95, error_bound=0.8
@@ -49,10 +47,9 @@ def test_the_terminal_tells_what_is_guaranteed_and_what_voids_it(files, tmp_path
         fitted.decision = decision.voided("adapted data") if name == "void" else decision
         fitted.save(calibrator)
         options = ["--resamples", "100", "--out", str(tmp_path / "report.html")]
-        on = ["--on", str(test), "--calibrator", str(calibrator)]
-        assert main(["report", *on, *options]) == 0
+        assert main(["report", str(calibrator), str(test), *options]) == 0
         printed = " ".join(capsys.readouterr().out.split())
-        assert "On ind: accepted from confidence 0.1000: 100.0%" in printed and words in printed
+        assert "On ind: accepted from confidence 0.1000: " in printed and words in printed
 
 
 def test_methods_without_their_inputs_are_skipped_with_a_word(files, tmp_path, capsys):
