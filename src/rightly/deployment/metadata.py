@@ -86,8 +86,8 @@ def _is_adaptation(value: Any) -> bool:
 def _is_ranged(value: Any) -> bool:
     """Whether a shift adaptation gives the range of an expected accuracy."""
     kinds = len(value["misses"])
-    contexts = value.get("kind_estimates")
-    return kinds > 1 and is_number(value["quantile"]) and are_numbers(contexts, kinds)
+    estimates = value.get("kind_estimates")
+    return kinds > 1 and is_number(value["quantile"]) and are_numbers(estimates, kinds)
 
 
 def _is_drift(value: Any) -> bool:

@@ -11,7 +11,7 @@ from rightly.decisions.decision import ADAPTED
 from rightly.deployment.metadata import FORMAT, VERSION
 from rightly.monitoring.stream import RANGE_LEVEL
 
-CONTEXT_FORMULAS = {
+SHIFT_FORMULAS = {
     "of_images": "shift_estimate = clip(mean of shift_score, limits) * n / (n + noise), n images",
     "expected_accuracy": "mean confidence +- quantile * sqrt(mean of confidence * (1 - confidence) "
     "/ n + missed); missed = mean of misses^2 * (1 + 1/k) * max(1, |shift_estimate| / root mean "
@@ -28,7 +28,7 @@ def describe_adaptation(adaptation: ShiftAdaptation) -> dict[str, Any]:
     The reference, one number per class, is in the graph.
     """
     constants = asdict(adaptation.constants(RANGE_LEVEL))
-    return {"estimate": float(adaptation.estimate), **constants, "formulas": CONTEXT_FORMULAS}
+    return {"estimate": float(adaptation.estimate), **constants, "formulas": SHIFT_FORMULAS}
 
 
 def describe_model(

@@ -7,7 +7,6 @@ limits. Logs and servers feed the same `DriftWatch`, which divides samples into 
 """
 
 import itertools
-import logging
 import math
 import threading
 import time
@@ -21,8 +20,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from rightly.checks import check_positive
-
-log = logging.getLogger(__name__)
 
 SHIFT, PRIOR_SHIFT = "shift", "class prior"
 NAMES = (SHIFT, PRIOR_SHIFT)
@@ -255,10 +252,7 @@ class DriftWatch:
         self.tested = 0  # blocks
         self._false_alarms_per_year = false_alarms_per_year
         self._test: SequentialTest | None = None
-        self._lock, self._planning = (
-            threading.Lock(),
-            threading.Thread(target=self.find_limits, daemon=True, name="drift limits"),
-        )
+        self._planning = threading.Thread(target=self.find_limits, daemon=True, name="drift limits")
         self._clock, self._begun = ElapsedClock(), 0.0
         self._sum: np.ndarray | float = 0.0
         self._count = self._seen = 0
@@ -325,14 +319,13 @@ class DriftWatch:
             self._planning.start()
 
     def find_limits(self) -> None:
-        """Simulate years without drift; before that nothing is tested."""
+        """Simulate years without drift; what comes before is tested with the next samples."""
         from rightly.monitoring.limits import find_limits
 
         self.plan = find_limits(
             self.reference, self.plan, self._false_alarms_per_year, self.has_agreement
         )
         self._test = SequentialTest(self.plan)
-        self._run_test()
 
     def _find_end(self, elapsed: Float[np.ndarray, " n"], start: int) -> int | None:
         """Where the block ends that is under way at a row; None where it is not full."""
@@ -351,18 +344,15 @@ class DriftWatch:
     def _run_test(self) -> list[Alarm]:
         """Test the blocks that are full, once there are limits."""
         found = []
-        with self._lock:
-            while self._test is not None and self._full:
-                mean, size, at = self._full.pop(0)
-                alarms = self._test.update_mean(mean, size)
-                self.tested += 1
-                self._levels.append(self._test.levels)
-                for alarm in alarms:
-                    self.alarms[alarm.name] += 1
-                    noticed = f" at {describe_time(at)}" if at is not None else ""
-                    self._last = f"{alarm.name}, noticed{noticed}"
-                    log.warning("drift: %s alarm after %d samples", alarm.name, alarm.at)
-                found += alarms
+        while self._test is not None and self._full:
+            mean, size, at = self._full.pop(0)
+            alarms = self._test.update_mean(mean, size)
+            self.tested += 1
+            self._levels.append(self._test.levels)
+            for alarm in alarms:
+                self.alarms[alarm.name] += 1
+                self._last = f"{alarm.name}, noticed {describe_time(at)}".rstrip()
+            found += alarms
         return found
 
 

@@ -1,6 +1,7 @@
 """The way of a request from its body to its answer."""
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Coroutine, Sequence
@@ -29,6 +30,8 @@ from rightly.serving.uploads import MemoryBudget, Upload, read_uploads
 DECODERS = min(4, os.cpu_count() or 1)  # each may hold an image of `limits.max_pixels` in memory
 ANY_SIZE = (32, 32)  # of a picture, where the model takes every size
 Result = TypeVar("Result")
+
+log = logging.getLogger(__name__)
 
 
 class ClientGone(Exception):  # noqa: N818 (named for what it tells)
@@ -143,7 +146,8 @@ class Service:
         assert outputs.shift_score is not None
         agreement = np.array(view_agreement(outputs), float) if drift.has_agreement else None
         times = np.full(len(outputs), now)
-        drift.observe(outputs.classes, outputs.shift_score, agreement, times)
+        for alarm in drift.observe(outputs.classes, outputs.shift_score, agreement, times):
+            log.warning("drift: %s alarm after %d images", alarm.name, alarm.at)
         drift.start_finding_limits()
 
     def find_void(self) -> str | None:
