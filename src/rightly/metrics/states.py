@@ -60,7 +60,8 @@ class Outcomes:
         """Outcomes from (confidence, correct) or from (probabilities, labels)."""
         if kind == "confidence":
             return cls(first, second)
-        return cls(first.max(-1), first.argmax(-1) == second, first, second)
+        classes = first.argmax(-1)
+        return cls(first[np.arange(len(classes)), classes], classes == second, first, second)
 
     def inputs(self, kind: Inputs) -> tuple[np.ndarray, np.ndarray]:
         """The two arguments of a metric of confidence or of probabilities."""
