@@ -101,7 +101,7 @@ def test_the_code_about_the_doctor_runs_as_written(folder, capsys):
 
 
 def test_the_code_about_recalibrating_runs_as_written(folder, capsys):
-    rightly.fit("temperature_scaling", *load_demo_set("cal")).save("cal.safetensors")
+    rightly.fit(*load_demo_set("cal"), "temperature_scaling").save("cal.safetensors")
     new, labels = load_demo_set("haze")
     rightly.save("new.npz", new[:100], labels[:100])
     rightly.save("test.npz", new[100:], labels[100:])

@@ -8,6 +8,8 @@ import torch
 import rightly
 from rightly import Decision, Predictions, load_calibrator
 from rightly.calibrators import ConformalSets
+from rightly.evaluation.selection import MethodChoice, select_method
+from rightly.predictions.predictions import Source
 from rightly.predictions.rows import (
     first_row_per_image,
     holdout_mask,
@@ -18,8 +20,14 @@ from tests.conftest import make
 SOURCE = {"name": "timm:x", "fingerprint": "ab" * 32, "preprocessing": {"size": [32, 32]}}
 
 
+def replace_source(predictions):
+    """The same predictions with a record of their classifier."""
+    return predictions._replace(source=Source(classifier=SOURCE))
+
+
 def test_the_record_says_what_was_fitted_on_what(sample):
-    fitted = rightly.fit("temperature_scaling", *sample, source=SOURCE)
+    named = replace_source(sample[0])
+    fitted = rightly.fit(named, sample[1], "temperature_scaling")
     assert fitted.record["classifier"] == SOURCE
     seen = fitted.record["calibration"]
     assert seen["samples"] == 300
@@ -31,13 +39,13 @@ def test_the_record_says_what_was_fitted_on_what(sample):
 
 @pytest.mark.parametrize("method", ["temperature_scaling", "ca_views"])
 def test_passes_count_the_image_and_the_views_that_are_read(sample, method):
-    fitted = rightly.fit(method, *sample)
+    fitted = rightly.fit(*sample, method)
     assert fitted.record["passes"] == 1 + len(fitted.view_names)
 
 
 def test_a_guaranteed_threshold_is_found_on_images_held_out_of_the_fit(sample):
     predictions, labels = make(n=1000)
-    fitted = rightly.fit("temperature_scaling", predictions, labels, accuracy=0.5)
+    fitted = rightly.fit(predictions, labels, "temperature_scaling", accuracy=0.5)
     held_out = holdout_mask(predictions, 0.5)
     # The calibrator that is deployed has not seen them, and the threshold nothing else.
     alone = rightly.calibrator("temperature_scaling").fit(predictions[~held_out], labels[~held_out])
@@ -73,7 +81,7 @@ def test_images_are_held_out_whole_and_once(tmp_path):
 
 
 def test_where_nothing_can_be_guaranteed_the_calibrator_has_no_threshold(sample, tmp_path):
-    fitted = rightly.fit("temperature_scaling", *sample, accuracy=0.98)
+    fitted = rightly.fit(*sample, "temperature_scaling", accuracy=0.98)
     assert fitted.threshold is None
     fitted.save(tmp_path / "c.safetensors")
     loaded = load_calibrator(tmp_path / "c.safetensors")
@@ -83,7 +91,7 @@ def test_where_nothing_can_be_guaranteed_the_calibrator_has_no_threshold(sample,
 
 
 def test_a_cross_fitted_threshold_is_marked_approximate(sample):
-    fitted = rightly.fit("temperature_scaling", *sample, accuracy=0.5, crossfit=True)
+    fitted = rightly.fit(*sample, "temperature_scaling", accuracy=0.5, crossfit=True)
     alone = rightly.calibrator("temperature_scaling").fit(*sample)
     assert torch.equal(fitted.confidence(sample[0]), alone.confidence(sample[0]))
     decision = fitted.decision
@@ -95,7 +103,7 @@ def test_a_cross_fitted_threshold_is_marked_approximate(sample):
 
 def test_costs_set_the_threshold_of_least_cost(sample):
     costs = {"error": 5.0, "review": 1.0}
-    fitted = rightly.fit("temperature_scaling", *sample, costs=costs)
+    fitted = rightly.fit(*sample, "temperature_scaling", costs=costs)
     # A calibrated confidence is worth accepting from 1 - review / error on.
     assert fitted.threshold == pytest.approx(0.8, abs=0.15)
     stored = fitted.decision.costs
@@ -130,9 +138,9 @@ def test_guarantees_are_met_end_to_end(rate, decay, n, draws, least, most):
         predictions = Predictions(torch.stack([margin * sign, torch.zeros(n)], 1))
         labels = torch.where(wrong, 1 - predictions.classes, predictions.classes)
         fitted = rightly.fit(
-            "temperature_scaling",
             predictions,
             labels,
+            "temperature_scaling",
             accuracy=0.98,
             confidence_level=0.95,
             holdout=0.5,
@@ -150,7 +158,7 @@ def test_guarantees_are_met_end_to_end(rate, decay, n, draws, least, most):
 def test_sets_and_threshold_come_from_the_same_images_held_out_of_the_fit():
     predictions, labels = make(n=1000)
     fitted = rightly.fit(
-        "temperature_scaling", predictions, labels, accuracy=0.6, coverage=0.8, set_score="aps"
+        predictions, labels, "temperature_scaling", accuracy=0.6, coverage=0.8, set_score="aps"
     )
     rows = holdout_mask(predictions, 0.5)
     part = rightly.calibrator("temperature_scaling").fit(predictions[~rows], labels[~rows])
@@ -179,11 +187,11 @@ def test_sets_and_threshold_come_from_the_same_images_held_out_of_the_fit():
 )
 def test_sets_without_a_guarantee_are_refused(sample, arguments, message):
     with pytest.raises(ValueError, match=message):
-        rightly.fit("temperature_scaling", *sample, **arguments)
+        rightly.fit(*sample, "temperature_scaling", **arguments)
 
 
 def test_decision_and_record_are_saved_and_loaded(sample, tmp_path):
-    fitted = rightly.fit("ca_views", *sample, threshold=0.8, source=SOURCE)
+    fitted = rightly.fit(replace_source(sample[0]), sample[1], "ca_views", threshold=0.8)
     fitted.save(tmp_path / "c.safetensors")
     loaded = load_calibrator(tmp_path / "c.safetensors")
     assert loaded.threshold == 0.8 and loaded.decision == fitted.decision
@@ -192,7 +200,7 @@ def test_decision_and_record_are_saved_and_loaded(sample, tmp_path):
 
 
 def test_without_a_threshold_nothing_is_accepted_or_refused(sample):
-    fitted = rightly.fit("temperature_scaling", *sample)
+    fitted = rightly.fit(*sample, "temperature_scaling")
     with pytest.raises(ValueError, match="no threshold to accept by"):
         fitted.accept(sample[0])
 
@@ -213,4 +221,94 @@ def test_without_a_threshold_nothing_is_accepted_or_refused(sample):
 def test_impossible_thresholds_are_refused(sample, arguments, message):
     predictions, labels = sample
     with pytest.raises(ValueError, match=message):
-        rightly.fit("temperature_scaling", predictions, labels, **arguments)
+        rightly.fit(predictions, labels, "temperature_scaling", **arguments)
+
+
+def make_views(n, gain, seed=0):
+    """Predictions of four classes with two views, of noise only or with a signal of their own."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randint(0, 4, (n,), generator=generator)
+    signal = torch.nn.functional.one_hot(labels, 4)
+    logits = 1.5 * signal + 1.5 * torch.randn(n, 4, generator=generator)
+    noise = torch.randn(n, 2, 4, generator=generator)
+    views = logits[:, None] + noise if not gain else 3 * signal[:, None] + noise
+    return Predictions(logits, views, view_names=("a", "b")), labels
+
+
+def test_views_that_gain_nothing_are_left_out_unless_they_were_named():
+    predictions, labels = make_views(1500, gain=False)
+    fitted = rightly.fit(predictions, labels)
+    assert fitted.view_names == () and fitted.record["passes"] == 1
+    (note,) = fitted.record["notes"]
+    assert "gain nothing detectable on held-out rows" in note == fitted.record["views"]
+    alone = rightly.calibrator("rightly").fit(predictions.without_views(), labels)
+    assert torch.equal(fitted.confidence(predictions), alone.confidence(predictions))
+    adapted = fitted.adapt(predictions[:400])  # views still stand for shifted samples
+    assert adapted.is_adapted
+    named = rightly.fit(predictions, labels, select_views=False)
+    assert named.view_names == ("a", "b") and not named.record["notes"]
+    with_them = rightly.calibrator("rightly").fit(predictions, labels)
+    assert torch.equal(named.confidence(predictions), with_them.confidence(predictions))
+
+
+def test_views_that_gain_stay():
+    fitted = rightly.fit(*make_views(1500, gain=True))
+    assert fitted.view_names == ("a", "b") and not fitted.record["notes"]
+    assert "gain on held-out rows" in fitted.record["views"]
+
+
+def test_auto_selects_a_method_by_the_fitted_part_alone():
+    predictions, labels = make_views(800, gain=False)
+    part = predictions[~holdout_mask(predictions, 0.5)], labels[~holdout_mask(predictions, 0.5)]
+    steps = []
+    fitted = rightly.fit(
+        predictions,
+        labels,
+        "auto",
+        accuracy=0.5,
+        expected_shift=0.2,
+        progress=lambda *step: steps.append(step),
+    )
+    choice = select_method(*part, expected_shift=0.2)
+    assert fitted.method == choice.method == fitted.record["selection"]["method"]
+    assert MethodChoice.from_dict(fitted.record["selection"]) == choice
+    assert any("comparing" in name for name, _, _ in steps)
+
+
+def test_an_unfitted_calibrator_is_taken_and_left_as_it_is(sample):
+    built = rightly.calibrator("ca_views", seed=2)
+    fitted = rightly.fit(*sample, built)
+    assert not built.is_fitted and fitted.method == "ca_views"
+    expected = rightly.calibrator("ca_views", seed=2).fit(*sample).confidence(sample[0])
+    assert torch.equal(fitted.confidence(sample[0]), expected)
+    for method, options in ((fitted, {}), (built, {"seeds": 1}), (built, {"budget": 1.5})):
+        with pytest.raises(ValueError, match="method must be an unfitted calibrator without"):
+            rightly.fit(*sample, method, **options)
+
+
+def make_nearly_right(n):
+    """Predictions of which the least confident tenth is wrong."""
+    logits = 4 * torch.randn(n, 3, generator=torch.Generator().manual_seed(0))
+    labels = logits.argmax(-1)
+    labels[logits.softmax(-1).amax(-1).argsort()[: n // 10]] += 1
+    return Predictions(logits), labels % 3
+
+
+def test_what_cannot_be_guaranteed_warns_and_says_what_is_needed():
+    with pytest.warns(UserWarning, match="accuracy 0.98 cannot be guaranteed, not with these"):
+        fitted = rightly.fit(*make_nearly_right(120), "temperature_scaling", accuracy=0.98)
+    decision = fitted.decision
+    assert decision.threshold is None and decision.needed > 60
+    assert str(decision.needed) in decision.reason
+
+
+def test_a_threshold_far_above_its_target_names_a_remedy():
+    fitted = rightly.fit(*make_nearly_right(120), "temperature_scaling", accuracy=0.9)
+    assert fitted.decision.accuracy > 0.95 and fitted.decision.coverage < 1
+    assert "far above its target" in fitted.record["notes"][0]
+    assert "more images or crossfit" in fitted.record["notes"][0]
+
+
+def test_a_fit_that_need_not_adapt_learns_no_shift(sample):
+    assert rightly.fit(*sample, "temperature_scaling", adaptable=False).shift is None
+    assert rightly.fit(*sample, "temperature_scaling").shift is not None

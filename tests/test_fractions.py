@@ -29,7 +29,7 @@ def data():
 
 
 def fit(data, **arguments):
-    return rightly.fit("temperature_scaling", *data, **arguments)
+    return rightly.fit(*data, "temperature_scaling", **arguments)
 
 
 CALLS = {
@@ -38,7 +38,7 @@ CALLS = {
     "fit confidence_level": lambda data, x: fit(data, accuracy=0.9, confidence_level=x),
     "fit holdout": lambda data, x: fit(data, accuracy=0.9, holdout=x),
     "fit coverage": lambda data, x: fit(data, coverage=x),
-    "fit expected_shift": lambda data, x: rightly.fit("rightly", *data, expected_shift=x),
+    "fit expected_shift": lambda data, x: rightly.fit(*data, "rightly", expected_shift=x),
     "calibrator expected_shift": lambda data, x: rightly.calibrator("rightly", expected_shift=x),
     "select_method expected_shift": lambda data, x: select_method(*data, expected_shift=x),
     "prediction_sets coverage": lambda data, x: fit(data, coverage=0.8).prediction_sets(

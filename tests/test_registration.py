@@ -148,7 +148,7 @@ def test_a_report_shows_them(data):
 
 def test_a_calibrator_is_saved_and_loaded_by_its_name(data, tmp_path):
     predictions, labels = data["cal"]
-    fitted = rightly.fit("half_way", predictions, labels)
+    fitted = rightly.fit(predictions, labels, "half_way")
     fitted.save(tmp_path / "half.safetensors")
     loaded = rightly.load_calibrator(tmp_path / "half.safetensors")
     assert torch.equal(loaded.confidence(predictions), fitted.confidence(predictions))

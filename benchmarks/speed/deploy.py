@@ -36,8 +36,8 @@ def fit_calibrators() -> dict[str, rightly.Calibrator]:
     predictions, labels = build_predictions(2000, 1000)
     named = rightly.Predictions(predictions.logits, predictions.view_logits, view_names=VIEWS)
     return {
-        "0 views": rightly.fit("temperature_scaling", named, labels, threshold=0.9),
-        "3 views": rightly.fit("ca_views", named, labels, threshold=0.9),
+        "0 views": rightly.fit(named, labels, "temperature_scaling", threshold=0.9),
+        "3 views": rightly.fit(named, labels, "ca_views", threshold=0.9),
     }
 
 

@@ -91,7 +91,7 @@ def list_steps(folder: Path) -> dict[str, Callable[[], object]]:
             results[name] = rightly.collect(build_model(), read_images(folder / images))
 
     def fit() -> None:
-        results["calibrator"] = rightly.fit("rightly", *results["data"])
+        results["calibrator"] = rightly.fit(*results["data"], "rightly")
 
     def report() -> None:
         tests = {"test": results["test"]}

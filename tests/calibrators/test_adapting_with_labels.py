@@ -16,7 +16,7 @@ from rightly.demo_data import load_demo_set
 
 @pytest.fixture(scope="module")
 def fitted():
-    return rightly.fit("temperature_scaling", *load_demo_set("cal"))
+    return rightly.fit(*load_demo_set("cal"), "temperature_scaling")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_labels_against_the_ranking_do_not_turn_it_around(fitted, shifted):
 
 @pytest.mark.parametrize("method", ["temperature_scaling", "vector_scaling", "spline"])
 def test_class_and_ranking_stay_and_all_answers_agree(method, shifted):
-    before = rightly.fit(method, *load_demo_set("cal"))
+    before = rightly.fit(*load_demo_set("cal"), method)
     predictions, labels = shifted
     after = before.adapt(predictions[:300], labels[:300])
     assert torch.equal(before.classes(predictions), after.classes(predictions))
@@ -101,7 +101,7 @@ def test_it_is_saved_and_says_on_how_many_labels(fitted, shifted, tmp_path):
 
 
 def test_the_decision_for_the_old_data_is_dropped(shifted):
-    before = rightly.fit("temperature_scaling", *load_demo_set("cal"), threshold=0.9)
+    before = rightly.fit(*load_demo_set("cal"), "temperature_scaling", threshold=0.9)
     with pytest.warns(UserWarning, match="drops its decision, made for the data"):
         after = before.adapt(*shifted)
     assert after.threshold is None and after.decision is None and after.sets is None

@@ -157,10 +157,10 @@ def test_a_budget_chooses_the_view_that_tells():
     noise = torch.randn(len(predictions), 2, 10, generator=torch.Generator().manual_seed(5))
     views = torch.cat([noise, predictions.view_logits[:, :1]], 1)
     more = Predictions(predictions.logits, views, view_names=["noise", "hiss", "tells"])
-    fitted = rightly.fit("rightly", more, labels, budget=1.4)
+    fitted = rightly.fit(more, labels, "rightly", budget=1.4)
     assert fitted.view_names == ("tells",)
     assert fitted.record["passes"] <= 1.45
-    every = rightly.fit("rightly", more, labels, budget=1.4, choose_views=False)
+    every = rightly.fit(more, labels, "rightly", budget=1.4, select_views=False)
     assert every.view_names == more.view_names
 
 

@@ -96,7 +96,7 @@ def test_it_obeys_the_contract(method):
 
 def test_it_is_saved_and_loaded_while_it_is_registered(method, tmp_path):
     path = tmp_path / "c.safetensors"
-    fitted = rightly.fit(method.name, *make_skewed(), threshold=0.6)
+    fitted = rightly.fit(*make_skewed(), method.name, threshold=0.6)
     fitted.save(path)
     loaded = rightly.load_calibrator(path)
     test, _ = make(seed=1)
@@ -124,7 +124,7 @@ def test_a_file_of_an_unknown_method_is_refused_by_its_name(tmp_path):
 def test_a_changed_class_counts_in_the_record_of_fit():
     predictions, labels = make_skewed()
     with registered(BIAS):
-        fitted = rightly.fit("class_bias", predictions, labels)
+        fitted = rightly.fit(predictions, labels, "class_bias")
     accuracy = (fitted.classes(predictions) == labels).double().mean()
     assert fitted.record["calibration"]["accuracy"] == pytest.approx(float(accuracy))
     assert accuracy > predictions.correct(labels).double().mean() + 0.02

@@ -134,7 +134,7 @@ def test_estimates_beyond_what_was_learned_are_clipped_with_a_warning():
 
 
 def test_the_record_says_what_it_was_adapted_to(shifted, tmp_path):
-    fitted = rightly.fit("temperature_scaling", *simulate(800, seed=0), threshold=0.8)
+    fitted = rightly.fit(*simulate(800, seed=0), "temperature_scaling", threshold=0.8)
     adapted = fitted.adapt(shifted[0])
     assert adapted.threshold == 0.8 and adapted.record["adapted"]["samples"] == 600
     assert "adapted to a batch" in repr(adapted) and "adapted" not in repr(fitted)

@@ -38,7 +38,7 @@ def test_it_writes_what_the_calibrator_gives(files, tmp_path):
 
 def test_scores_of_contexts_are_those_of_the_unadapted_calibrator(files):
     predictions, labels = rightly.load(files / "cal.npz")
-    fitted = rightly.fit("temperature_scaling", predictions, labels)
+    fitted = rightly.fit(predictions, labels, "temperature_scaling")
     shown, _ = rightly.load(files / "ind.npz")
     adapted = fitted.adapt(shown)
     plain, moved = compute_scores(fitted, shown), compute_scores(adapted, shown)
@@ -51,7 +51,7 @@ def test_scores_of_contexts_are_those_of_the_unadapted_calibrator(files):
 def test_exported_models_tell_what_apply_writes(files):
     """One log is as good as another: `predict --jsonl` and the server write `describe_row`."""
     predictions, labels = rightly.load(files / "cal.npz")
-    fitted = rightly.fit("ca_views", predictions, labels, threshold=0.5)
+    fitted = rightly.fit(predictions, labels, "ca_views", threshold=0.5)
     fitted = fitted.decide(*rightly.load(files / "ind.npz"), coverage=0.9, set_score="aps")
     columns = compute_scores(fitted, predictions[:3])
     stage = CalibrationStage(fitted, predictions.view_names, outputs_shift_score=True)

@@ -43,7 +43,7 @@ def guaranteed(tmp_path_factory):
     """A calibrator with a guarantee, its test set, and a shifted one."""
     folder = tmp_path_factory.mktemp("guaranteed")
     cal, test = make_sure(0), make_sure(1)
-    fitted = rightly.fit("temperature_scaling", *cal, accuracy=0.9)
+    fitted = rightly.fit(*cal, "temperature_scaling", accuracy=0.9)
     fitted.save(folder / "c.safetensors")
     rightly.save(folder / "test.npz", *test)
     truth = test[1].clone()
@@ -79,7 +79,7 @@ def test_the_decision_is_shown_with_its_guarantee_and_whether_it_is_met(guarante
 
 
 def test_adapting_voids_the_guarantee():
-    fitted = rightly.fit("temperature_scaling", *make(n=1000), accuracy=0.5)
+    fitted = rightly.fit(*make(n=1000), "temperature_scaling", accuracy=0.5)
     test = {"test": make(n=200, seed=1)}
     assert rightly.evaluate(fitted, test, metrics="ece").decisions["test"].decision.is_guaranteed
     outcome = rightly.evaluate(fitted, test, metrics="ece", adapt=True).decisions["test"]

@@ -10,7 +10,7 @@ from rightly.demo_data import load_demo_set
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recalibrate")
-    fitted = rightly.fit("temperature_scaling", *load_demo_set("cal"), threshold=0.9)
+    fitted = rightly.fit(*load_demo_set("cal"), "temperature_scaling", threshold=0.9)
     fitted.save(folder / "cal.safetensors")
     predictions, labels = load_demo_set("pixelate")
     rightly.save(folder / "new.npz", predictions[:200], labels[:200])

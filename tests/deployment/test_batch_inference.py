@@ -250,7 +250,7 @@ def test_scores_are_not_taken_for_predictions(folder, tmp_path):
 def test_scores_name_the_image_its_shift_and_whether_to_accept(folder, tmp_path, threshold):
     predictions, labels = rightly.load(folder / "preds")
     saved = tmp_path / "a.safetensors"
-    fitted = rightly.fit("ts", predictions, labels, threshold=threshold)
+    fitted = rightly.fit(predictions, labels, "ts", threshold=threshold)
     fitted.save(saved)
     apply(saved, folder / "preds", tmp_path / "a.csv")
     apply(saved, folder / "preds", tmp_path / "scores")

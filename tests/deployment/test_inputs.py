@@ -47,7 +47,7 @@ def test_views_of_ones_own_come_with_their_functions():
     own = rightly.Predictions(
         collected.logits, collected.view_logits[:, :1], view_names=["upside_down"]
     )
-    calibrator = rightly.fit("ca_views", own, labels)
+    calibrator = rightly.fit(own, labels, "ca_views")
     with pytest.raises(ValueError, match="mapping from each name to a function"):
         CalibratedClassifier(Small(), calibrator, preprocessing=PREPROCESSING)
     views = {"upside_down": lambda images: images.flip(2)}

@@ -40,7 +40,7 @@ def test_a_card_holds_what_was_measured_on_each_test_set():
 
 def test_a_card_tells_nominal_and_observed_coverage():
     collected, labels = predictions()
-    calibrator = rightly.fit("temperature_scaling", collected, labels, coverage=0.8)
+    calibrator = rightly.fit(collected, labels, "temperature_scaling", coverage=0.8)
     tests = {"mine": (collected[1::2], labels[1::2])}
     low, high = calibrator.sets.coverage_interval()
     (quality,) = rightly.evaluate(calibrator, tests, allow_overlap=True).set_quality.values()

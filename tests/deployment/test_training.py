@@ -34,7 +34,7 @@ def fit_by_hand(model, x, y):
     model.eval()
     with torch.no_grad():
         predictions = rightly.Predictions(model(x))
-    return rightly.fit("temperature_scaling", predictions, y).confidence(predictions), predictions
+    return rightly.fit(predictions, y, "temperature_scaling").confidence(predictions), predictions
 
 
 def test_a_module_is_calibrated_in_batches_and_left_as_it_was(tmp_path):
@@ -152,7 +152,7 @@ def test_transformers_calibrates_what_it_has_trained(loadable_torchvision, tmp_p
     with torch.no_grad():
         logits = model(torch.stack([row["input_ids"] for row in rows[100:]])).logits
     predictions = rightly.Predictions(logits)
-    expected = rightly.fit("temperature_scaling", predictions, y[100:]).confidence(predictions)
+    expected = rightly.fit(predictions, y[100:], "temperature_scaling").confidence(predictions)
     assert torch.allclose(callback.calibrator.confidence(predictions), expected, atol=1e-6)
     assert (tmp_path / "cal.safetensors").is_file()
 

@@ -12,6 +12,7 @@ import rightly.datasets
 import rightly.deployment
 from rightly.classifiers import Preprocessing
 from rightly.datasets import open_images
+from rightly.predictions import Source
 from rightly.transforms.shifts import STANDARD_SHIFTS
 
 NAMES = ("red", "green", "blue", "dark")
@@ -59,16 +60,21 @@ def predictions():
 
 def fitted(method: str = "ca_views", **arguments):
     collected, labels = predictions()
-    named = rightly.Predictions(
-        collected.logits, collected.view_logits, collected.features, collected.view_names, NAMES
-    )
     module = rightly.classifiers.open_model(Small(), preprocessing=PREPROCESSING)
     source = {
         "name": module.name,
         "fingerprint": module.fingerprint,
         "preprocessing": PREPROCESSING.as_dict(),
     }
-    return rightly.fit(method, named, labels, source=source, **arguments)
+    named = rightly.Predictions(
+        collected.logits,
+        collected.view_logits,
+        collected.features,
+        collected.view_names,
+        NAMES,
+        source=Source(classifier=source),
+    )
+    return rightly.fit(named, labels, method, select_views="budget" in arguments, **arguments)
 
 
 def rehearsed():
@@ -81,7 +87,9 @@ def rehearsed():
         marks = {"shift": np.full(len(collected), s), "shift_names": STANDARD_SHIFTS[:4]}
         views = collected.view_logits + noise[:, None]
         parts.append(rightly.Predictions(collected.logits + noise, views, None, VIEWS, **marks))
-    return rightly.fit("rightly", rightly.concatenate(parts), labels.repeat(5), threshold=0.5)
+    return rightly.fit(
+        rightly.concatenate(parts), labels.repeat(5), "rightly", threshold=0.5, select_views=False
+    )
 
 
 def exported(folder: Path, suffix: str, **arguments) -> Path:

@@ -34,7 +34,7 @@ def files(tmp_path_factory):
     other = with_fields(make(seed=2), fingerprint="b" * 64)
     for name, data in (("cal", cal), ("test", test), ("other", other)):
         rightly.save(folder / f"{name}.npz", *data)
-    rightly.fit("ts", *rightly.load(folder / "cal.npz")).save(folder / "c.safetensors")
+    rightly.fit(*rightly.load(folder / "cal.npz"), "ts").save(folder / "c.safetensors")
     return folder
 
 
@@ -149,7 +149,7 @@ def test_labels_in_another_order_are_warned_of(tmp_path, capsys):
     with pytest.warns(UserWarning, match=r"mine has .*% accuracy, .* not above chance \(.*%\)"):
         rightly.compare(cal, {"mine": rolled}, methods=["ts"])
     with pytest.warns(UserWarning, match="the calibration data has"):
-        rightly.fit("ts", *rolled)
+        rightly.fit(*rolled, "ts")
     rightly.save(tmp_path / "cal.npz", *cal)
     assert main(["fit", str(tmp_path / "cal.npz"), "--out", str(tmp_path / "c.safetensors")]) == 0
     share = float(cal[0].correct(cal[1]).double().mean())

@@ -46,7 +46,7 @@ def test_objects_are_rows_beside_names_with_intervals():
 
 def test_what_is_fitted_stays_as_it_is_and_counts_for_every_seed():
     fitted = Constant().fit(make()[0], torch.zeros(300, dtype=torch.int64))
-    kept = rightly.fit("temperature_scaling", *make())
+    kept = rightly.fit(*make(), "temperature_scaling")
     comparison = compare({"zero": fitted, "kept": kept, "drawn": Constant, "s": "ts"}, repeats=2)
     test, truth = make(seed=1)
     right = test.correct(truth).double()

@@ -14,7 +14,7 @@ from tests.conftest import make
 
 @pytest.fixture(scope="module")
 def fitted():
-    return rightly.fit("temperature_scaling", *make(n=400)).decide(
+    return rightly.fit(*make(n=400), "temperature_scaling").decide(
         *make(n=600, seed=1), coverage=0.8
     )
 

@@ -147,6 +147,7 @@ class Calibrator(nn.Module, ABC):
 
         A ShiftError says what the data lack; the calibrator remembers it as `no_shift`.
         """
+        predictions = self.select_views(predictions)
         self.check(predictions)
         classes = check_labels(labels, predictions)
         self.shift = self.correction = self.no_shift = None

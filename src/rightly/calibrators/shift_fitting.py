@@ -154,10 +154,12 @@ def cross_fit_scores(
     parts: dict[str, list[tuple[torch.Tensor, ...]]] = {}
     levels = []
     for train, held_out in (halves, halves[::-1]):
-        fitted = copy.deepcopy(calibrator)
+        fitted, seen = copy.deepcopy(calibrator), predictions[train]
+        if calibrator.uses_views and not calibrator.view_names:  # fitted without: they only stand
+            seen = seen.without_views()  # for shifted samples
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fitted.fit(predictions[train], labels[train])
+            fitted.fit(seen, labels[train])
         levels.append(_mean_score(fitted, predictions[train][unshifted[train]]))
         for kind, rows, truth, images in _list_groups(
             predictions[held_out], labels[held_out], image[held_out], "features" in calibrator.needs

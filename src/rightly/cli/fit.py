@@ -5,28 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rightly.cli.console import OUT, ExitCode, print_line, show_status, show_steps
-from rightly.cli.options import (
-    Cal,
-    CostError,
-    CostGain,
-    CostReview,
-    Import,
-    LabelFiles,
-    Probabilities,
-    Seed,
-    Views,
-    check_outputs,
-    load_sets,
-    option,
-    read_costs,
-    read_settings,
-)
+    from rightly.evaluation.selection import MethodChoice
+    from rightly.fitting import fit
+    from rightly.reporting.terminal import render_candidates, show
 
 if TYPE_CHECKING:
     from rightly.calibrators import Calibrator
-    from rightly.predictions import Predictions
-    from rightly.tensor_shapes import Labels
 
 EXAMPLE = "rightly fit cal.npz --out cal.safetensors"
 FUNCTIONS = ("rightly.fitting:fit",)
@@ -97,33 +81,31 @@ def run(
     too, without a threshold.
     """
     from rightly.calibrators.serialization import check_name
-    from rightly.fitting import fit
+    [(predictions, truth)] = load_sets([cal], labels, probabilities, views)
+    with show_steps() as progress:
 
     check_name(out)
     check_outputs([out], [cal])
     arguments = read_settings(settings)
     costs = read_costs(cost_error, cost_review, cost_gain)
-    [(predictions, truth)] = load_sets([cal], labels, probabilities, views)
-    if method == "auto":
-        asked = not crossfit and any(x is not None for x in (accuracy, costs, coverage))
-        method = _select_method(predictions, truth, holdout if asked else None, arguments)
-    with show_status(f"fitting {method} on {len(predictions)} predictions"):
+            select_views=views is None,
+            seed=seed,
+            progress=progress,
+            **arguments,
         fitted = fit(
-            method,
             predictions,
             truth,
+            method,
             threshold=threshold,
             accuracy=accuracy,
-            confidence_level=confidence_level,
-            holdout=holdout,
-            crossfit=crossfit,
             costs=costs,
+            confidence_level=confidence_level,
             coverage=coverage,
             set_score=set_score,
             class_conditional=class_conditional,
+            holdout=holdout,
+            crossfit=crossfit,
             budget=budget,
-            choose_views=views is None,
-            **_add_seed(method, seed, arguments),
         )
     fitted.save(out)
     calibration = fitted.record["calibration"]
@@ -133,44 +115,16 @@ def run(
         f"{f' and {shifted} of shift augmentation' if shifted else ''}, is in {out}"
     )
     print_line(f"accuracy on them: {calibration['accuracy']:.1%}")
-    if fitted.fit_note:
-        print_line(f"note: {fitted.fit_note}")
+    if "selection" in fitted.record:
+        choice = MethodChoice.from_dict(fitted.record["selection"])
+        show(OUT, render_candidates, choice)
+        print_line(f"{choice.reason}.")
+    for note in (fitted.fit_note, *fitted.record["notes"]):
+        if note:
+            print_line(f"note: {note}")
     _describe_use(fitted)
     is_missed = fitted.threshold is None and (accuracy is not None or costs is not None)
     return ExitCode.REQUIREMENT_MISSED if is_missed else ExitCode.DONE
-
-
-def _add_seed(method: str, seed: int, arguments: dict[str, Any]) -> dict[str, Any]:
-    from rightly.calibrators import CALIBRATORS
-
-    return {"seed": seed, **arguments} if CALIBRATORS.find(method).takes("seed") else arguments
-
-
-def _select_method(
-    predictions: "Predictions",
-    labels: "Labels",
-    holdout: float | None,
-    arguments: dict[str, Any],
-) -> str:
-    from rightly.calibrators import CALIBRATORS
-    from rightly.checks import check_fraction
-    from rightly.evaluation.selection import EXPECTED_SHIFT, select_method
-    from rightly.predictions.rows import holdout_mask
-    from rightly.reporting.terminal import render_candidates, show
-
-    if holdout is not None:
-        # The labels that the threshold is found on have no say in anything else.
-        check_fraction("holdout", holdout)
-        rows = ~holdout_mask(predictions, holdout)
-        predictions, labels = predictions[rows], labels[rows]
-    expected = arguments.get("expected_shift", EXPECTED_SHIFT)
-    with show_steps() as progress:
-        choice = select_method(predictions, labels, expected_shift=expected, progress=progress)
-    show(OUT, render_candidates, choice)
-    print_line(f"{choice.reason}.\n")
-    if not CALIBRATORS.find(choice.method).takes("expected_shift"):
-        arguments.pop("expected_shift", None)
-    return choice.method
 
 
 def _describe_use(fitted: "Calibrator") -> None:

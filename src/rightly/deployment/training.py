@@ -50,7 +50,7 @@ def calibrate_module(
         model.train(was_training)
     if not logits:
         raise ValueError("loader must yield batches of calibration samples, got none")
-    calibrator = fit(method, Predictions(torch.cat(logits)), torch.cat(labels), **options)
+    calibrator = fit(Predictions(torch.cat(logits)), torch.cat(labels), method, **options)
     if out is not None:
         calibrator.save(out)
     return calibrator

@@ -74,6 +74,12 @@ class MethodChoice:
     reason: str
     candidates: tuple[Candidate, ...]
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "MethodChoice":
+        """From what a calibrator's record keeps of it."""
+        candidates = tuple(Candidate(**each) for each in values["candidates"])
+        return cls(values["method"], values["reason"], candidates)
+
 
 def select_method(
     predictions: Predictions,

@@ -16,7 +16,7 @@ from tests.conftest import make
 
 @pytest.fixture(scope="module")
 def calibrator():
-    return rightly.fit("temperature_scaling", *make(n=400))
+    return rightly.fit(*make(n=400), "temperature_scaling")
 
 
 @pytest.fixture(scope="module")

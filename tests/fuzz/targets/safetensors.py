@@ -34,7 +34,7 @@ def make_samples() -> list[Files]:
             samples.append({NAME: _sort_header(path.read_bytes())})
         rightly.calibrator("ca_views", budget=1.5).fit(*data).save(path)
         samples.append({NAME: _sort_header(path.read_bytes())})
-        fitted = rightly.fit("rightly", *data, threshold=0.7)
+        fitted = rightly.fit(*data, "rightly", threshold=0.7)
         others = make(n=60, c=CLASSES, m=2, d=3, seed=1)
         fitted.decide(*others, coverage=0.8, set_score="raps").save(path)
         samples.append({NAME: _sort_header(path.read_bytes())})

@@ -64,7 +64,7 @@ def test_a_set_without_mistakes_or_with_one_class_is_drawn():
 
 def test_a_deployed_calibrator_needs_no_calibration_data(sample, other, tmp_path):
     path = tmp_path / "c.safetensors"
-    fitted = rightly.fit("ca_views", *sample)
+    fitted = rightly.fit(*sample, "ca_views")
     fitted.save(path)
     made = report(path, {"mine": other}, resamples=100)
     assert made.comparison is None and made.path is None
@@ -80,7 +80,7 @@ def test_a_deployed_calibrator_needs_no_calibration_data(sample, other, tmp_path
 
 
 def test_a_calibrator_with_a_budget_tells_the_passes_it_takes(sample, other):
-    fitted = rightly.fit("ca_views", *sample, budget=1.5)
+    fitted = rightly.fit(*sample, "ca_views", budget=1.5)
     made = report(fitted, {"mine": other}, resamples=100)
     deferred = fitted.needs_views(fitted.select_views(other[0])).double().mean()
     passes = 1 + len(fitted.view_names) * float(deferred)
@@ -90,7 +90,7 @@ def test_a_calibrator_with_a_budget_tells_the_passes_it_takes(sample, other):
 
 def test_prediction_sets_are_measured_and_after_adapting_claim_nothing(sample, other):
     held_out, test = make(n=200, seed=7), make(n=150, seed=8)
-    fitted = rightly.fit("temperature_scaling", *sample).decide(*held_out, coverage=0.8)
+    fitted = rightly.fit(*sample, "temperature_scaling").decide(*held_out, coverage=0.8)
     page = report(fitted, {"mine": test}, resamples=100).html
     section = page[page.index('<section id="sets">') : page.index('<section id="before-after">')]
     contains = fitted.prediction_sets(test[0])
@@ -106,7 +106,7 @@ def test_prediction_sets_are_measured_and_after_adapting_claim_nothing(sample, o
         "Guarantee void: adapted data: no coverage is claimed" in adapted.html
         and "This holds for" not in adapted.html
     )
-    without = report(rightly.fit("ts", *sample), {"mine": test}, resamples=100)
+    without = report(rightly.fit(*sample, "ts"), {"mine": test}, resamples=100)
     assert 'id="sets"' not in without.html
 
 
@@ -116,7 +116,7 @@ def cut_decision(page):
 
 def test_the_decision_is_shown_with_its_guarantee_and_whether_it_is_met():
     cal, test = make(n=1200, seed=3), make(n=400, seed=4)
-    fitted = rightly.fit("temperature_scaling", *cal, accuracy=0.5, confidence_level=0.9)
+    fitted = rightly.fit(*cal, "temperature_scaling", accuracy=0.5, confidence_level=0.9)
     assert fitted.threshold is not None
     made = report(fitted, {"mine": test}, resamples=100)
     outcome = made.evaluation.decisions["mine"]
@@ -146,7 +146,7 @@ def test_the_decision_is_shown_with_its_guarantee_and_whether_it_is_met():
 
 
 def test_a_missing_guarantee_is_explained(sample, other):
-    fitted = rightly.fit("temperature_scaling", *sample, accuracy=0.99)
+    fitted = rightly.fit(*sample, "temperature_scaling", accuracy=0.99)
     assert fitted.threshold is None
     made = report(fitted, {"mine": other}, resamples=100)
     assert "No threshold: not with these" in made.html
@@ -156,7 +156,7 @@ def test_a_missing_guarantee_is_explained(sample, other):
 
 def test_classes_are_called_by_the_names_that_are_given(sample, other):
     names = [f"kind {k}" for k in range(10)]
-    fitted = rightly.fit("ts", *sample)
+    fitted = rightly.fit(*sample, "ts")
     made = report(fitted, {"mine": other}, class_names=names, resamples=100)
     assert '<th scope="row">kind 3</th>' in made.html
     with pytest.raises(ValueError, match="one name for each of 10 classes, got 9"):
