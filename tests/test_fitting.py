@@ -80,6 +80,7 @@ def test_images_are_held_out_whole_and_once(tmp_path):
     assert torch.equal(number_images(both[order]), number[order])
 
 
+@pytest.mark.filterwarnings("ignore:accuracy .* cannot be guaranteed")
 def test_where_nothing_can_be_guaranteed_the_calibrator_has_no_threshold(sample, tmp_path):
     fitted = rightly.fit(*sample, "temperature_scaling", accuracy=0.98)
     assert fitted.threshold is None
@@ -121,6 +122,7 @@ def test_costs_set_the_threshold_of_least_cost(sample):
         (0.06, 0.0005, 400, 200, 0.0, 0.0),  # nothing may pass
     ],
 )
+@pytest.mark.filterwarnings("ignore:accuracy .* cannot be guaranteed")
 def test_guarantees_are_met_end_to_end(rate, decay, n, draws, least, most):
     """Every draw is fitted anew, calibrator and threshold; errors in the population are known.
 

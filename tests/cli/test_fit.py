@@ -16,6 +16,7 @@ def cal(tmp_path):
     return str(tmp_path / "cal.npz")
 
 
+@pytest.mark.filterwarnings("ignore:accuracy .* cannot be guaranteed")
 def test_it_stores_the_threshold_that_reaches_an_accuracy(cal, tmp_path, capsys):
     predictions, labels = make(n=400)
     out = str(tmp_path / "c.safetensors")

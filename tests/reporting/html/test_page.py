@@ -145,6 +145,7 @@ def test_the_decision_is_shown_with_its_guarantee_and_whether_it_is_met():
     assert f"{100 * adapted.evaluation.decisions['mine'].expected_accuracy:.1f}" in section
 
 
+@pytest.mark.filterwarnings("ignore:accuracy .* cannot be guaranteed")
 def test_a_missing_guarantee_is_explained(sample, other):
     fitted = rightly.fit(*sample, "temperature_scaling", accuracy=0.99)
     assert fitted.threshold is None
