@@ -12,7 +12,8 @@ import jaxtyping
 import pytest
 import torch
 
-from rightly import CALIBRATORS, Predictions
+from rightly import Predictions
+from rightly.calibrators import CALIBRATORS
 
 
 def make(n: int = 300, c: int = 10, m: int = 3, d: int = 16, seed: int = 0, noise: float = 1.0):

@@ -11,8 +11,10 @@ from PIL import Image
 import rightly
 import rightly.deployment
 from rightly import cli
+from rightly.calibrators import CALIBRATORS, Method
 from rightly.classifiers import open_model
 from rightly.demo_data import load_demo_set
+from rightly.metrics import METRICS
 from tests.deployment import tiny_models
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -71,12 +73,12 @@ def list_pages_with_python():
 def test_the_python_of_a_page_runs_as_written(page, folder, monkeypatch):
     monkeypatch.chdir(folder)
     # What a page says is there already: the module that an entry is added to, a stream.
-    names = {"rightly": rightly, "Method": rightly.Method, "batches": [load_demo_set("ind")[0]]}
+    names = {"rightly": rightly, "Method": Method, "batches": [load_demo_set("ind")[0]]}
     try:
         for code in read_blocks(page, "python"):
             exec(compile(code, page.name, "exec"), names)  # noqa: S102
     finally:
-        for registry in (rightly.CALIBRATORS, rightly.METRICS):
+        for registry in (CALIBRATORS, METRICS):
             for name in set(registry) - registry._builtin:
                 registry.remove(name)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rightly
-from rightly import METRICS
+from rightly.metrics import METRICS, Metric
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
@@ -19,7 +19,7 @@ def read(page: Path) -> str:
     return page.read_text(encoding="utf8")
 
 
-def describe_range(metric: rightly.Metric) -> str:
+def describe_range(metric: Metric) -> str:
     return " to ".join("infinity" if math.isinf(end) else f"{end:g}" for end in metric.range)
 
 

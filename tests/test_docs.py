@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rightly
-from rightly import CALIBRATORS
+from rightly.calibrators import CALIBRATORS
 from rightly.cli import main
 from rightly.demo_data import load_demo_set
 from tests.processes import run, run_python

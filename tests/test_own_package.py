@@ -16,6 +16,7 @@ from PIL import Image
 import rightly
 from rightly.calibrators import serialization
 from rightly.demo_data import load_demo_set
+from rightly.metrics import METRICS
 from tests.conftest import make
 from tests.processes import run_python
 from tests.test_doc_code import DOCS, read_blocks
@@ -145,7 +146,7 @@ def test_the_pages_python_runs_in_order(source, folder, monkeypatch, capsys):
         for code in (script, *others):
             exec(compile(code, PAGE.name, "exec"), names)  # noqa: S102
     finally:
-        rightly.METRICS.remove("mistakes_above_90")
+        METRICS.remove("mistakes_above_90")
     printed = capsys.readouterr().out
     assert r"mistakes\_above\_90" in printed
     assert "| ours |" in printed and "| ours on half of it |" in printed

@@ -12,9 +12,11 @@ import torch
 from PIL import Image
 
 import rightly
-from rightly.calibrators.evidence import EVIDENCE
+from rightly.calibrators import CALIBRATORS, Method
+from rightly.calibrators.evidence import EVIDENCE, Evidence
 from rightly.calibrators.temperature_network import TemperatureNetwork
 from rightly.cli import main
+from rightly.metrics import METRICS, Metric
 from rightly.transforms.shifts import SHIFTS
 from rightly.transforms.views import VIEWS
 
@@ -48,22 +50,20 @@ def leading_gap(predictions):
 
 
 RECORDS = [
-    rightly.Metric("large_gap", large_gap, title="Large gap", meaning="ten, and the mean gap"),
+    Metric("large_gap", large_gap, title="Large gap", meaning="ten, and the mean gap"),
     HalfWay,
     rightly.View("inverted", invert),
     rightly.Shift("darkened", darken),
-    rightly.Evidence("leading_gap", leading_gap),
-    rightly.Method(
-        "gap_network", partial(TemperatureNetwork, "leading_gap"), "own", is_random=True
-    ),
+    Evidence("leading_gap", leading_gap),
+    Method("gap_network", partial(TemperatureNetwork, "leading_gap"), "own", is_random=True),
 ]
 REGISTRIES = {
-    "large_gap": rightly.METRICS,
-    "half_way": rightly.CALIBRATORS,
+    "large_gap": METRICS,
+    "half_way": CALIBRATORS,
     "inverted": VIEWS,
     "darkened": SHIFTS,
     "leading_gap": EVIDENCE,
-    "gap_network": rightly.CALIBRATORS,
+    "gap_network": CALIBRATORS,
 }
 METHODS = ["uncalibrated", "temperature_scaling", "half_way", "gap_network"]
 
@@ -180,15 +180,15 @@ def test_the_command_line_sees_all_of_them(folder, tmp_path, monkeypatch, capfd)
 
 def test_a_taken_name_is_refused():
     with pytest.raises(ValueError, match="'half_way' exists already"):
-        rightly.register(rightly.Method("half_way", HalfWay, "own"))
+        rightly.register(Method("half_way", HalfWay, "own"))
     with pytest.raises(ValueError, match="'ts' exists already"):
-        rightly.register(rightly.Method("another", HalfWay, "own", aliases=("ts",)))
+        rightly.register(Method("another", HalfWay, "own", aliases=("ts",)))
     with pytest.raises(TypeError, match="record must be one of"):
         rightly.register("half_way")
 
 
 def test_a_class_is_registered_as_its_record_says():
-    record = rightly.CALIBRATORS["half_way"]
+    record = CALIBRATORS["half_way"]
     assert record.build is HalfWay and record.group == "own" and not record.is_random
     assert record.note == "Confidence moved half of the way to the accuracy."
     with pytest.raises(TypeError, match="subclass of Calibrator, got int"):

@@ -11,7 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rightly import CALIBRATORS, Predictions, calibrator, load_calibrator
+from rightly import Predictions, calibrator, load_calibrator
+from rightly.calibrators import CALIBRATORS
 from rightly.sklearn import CalibratedEstimator
 
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-import rightly
 from benchmarks.long_table import Entry, parse_names, rank_methods
+from rightly.calibrators import CALIBRATORS
 from rightly.evaluation.measurement import TABLE_METRICS
 from rightly.metrics import METRICS
 
@@ -106,7 +106,7 @@ def compute_gain(entries: Collection[Entry], method: str, side: str) -> Target:
 def format_ranks(entries: Sequence[Entry]) -> list[str]:
     """Mean rank of each method over classifiers, test sets and the four metrics, best first."""
     # Only the registry's: what is measured beside it would be ranked against its own variants.
-    listed = [entry for entry in entries if entry.method in rightly.CALIBRATORS]
+    listed = [entry for entry in entries if entry.method in CALIBRATORS]
     first, second = (
         {one.calibrator: one.mean_rank for one in rank_methods(select_side(listed, side))}
         for side in SIDES

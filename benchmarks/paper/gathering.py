@@ -9,6 +9,7 @@ from torch import Tensor
 
 import rightly
 from benchmarks.paper.setups import Classifier, Images, Setup
+from rightly.calibrators import CALIBRATORS
 from rightly.datasets import ImageDataset, open_images
 from rightly.evaluation.data_sets import split_by_shift
 from rightly.progress import Progress, ignore
@@ -18,7 +19,7 @@ Labelled = tuple[rightly.Predictions, Tensor]
 # for by name.
 METHODS = tuple(
     name
-    for name, method in rightly.CALIBRATORS.items()
+    for name, method in CALIBRATORS.items()
     if method.group not in ("scaling", "binning", "binary")
 )
 Notify = Callable[[str], object]

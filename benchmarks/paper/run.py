@@ -17,7 +17,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-import rightly
 from benchmarks.long_table import Entry, append_entries, parse_names, read_entries, unique
 from benchmarks.paper.gathering import METHODS, MissingError, Places, Trial, gather_trials
 from benchmarks.paper.setups import SETUPS, Setup
@@ -181,7 +180,7 @@ def read_selection(options: argparse.Namespace, setup: Setup) -> tuple[list[str]
         raise ValueError(f"--seeds must be at least 1, got {options.seeds}")
     classifiers = [classifier.name for classifier in setup.classifiers]
     return (
-        parse_names(options.methods or ",".join(METHODS), list(rightly.CALIBRATORS), "--methods"),
+        parse_names(options.methods or ",".join(METHODS), list(CALIBRATORS), "--methods"),
         parse_names(options.classifiers, classifiers, "--classifiers"),
         options.seeds,
     )

@@ -23,6 +23,7 @@ import rightly
 from benchmarks.speed import metrics, peers
 from benchmarks.speed.fitting import build_predictions
 from benchmarks.speed.timing import Paired, time_beside_unit, time_call, time_unit
+from rightly.calibrators import CALIBRATORS
 
 TABLES = ("metrics", "calibrators", "large", "growth")
 CALLS = ("fit", "confidence", "probabilities")
@@ -221,7 +222,7 @@ def main() -> None:
     print(f"torch {torch.__version__}, {name}")
     methods = None
     if options.methods:
-        methods = [rightly.CALIBRATORS[each].name for each in options.methods.split(",")]
+        methods = [CALIBRATORS[each].name for each in options.methods.split(",")]
     if "metrics" in options.only and not is_gpu and methods is None:
         print_metrics(options.pairs)
     if "calibrators" in options.only:

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 import rightly
+from rightly.calibrators import CALIBRATORS
 from rightly.demo_data import load_demo_set
 
 
@@ -24,7 +25,7 @@ def main() -> None:
     cal, labels = load_demo_set("cal")
     test, _ = load_demo_set("haze")
     print(f"{'calibrator':36} {'max difference':>14} {'mean':>9} {'repeat':>9} {'seconds':>8}")
-    for name, method in rightly.CALIBRATORS.items():
+    for name, method in CALIBRATORS.items():
         if method.fits_classes not in (None, cal.class_count):
             continue
         here = rightly.calibrator(name).fit(cal, labels).confidence(test)

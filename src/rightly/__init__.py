@@ -13,13 +13,10 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from rightly import losses as losses
     from rightly import metrics as metrics
-    from rightly.calibrators import CALIBRATORS as CALIBRATORS
     from rightly.calibrators import Calibrator as Calibrator
-    from rightly.calibrators import Method as Method
     from rightly.calibrators import NotFittedError as NotFittedError
     from rightly.calibrators import calibrator as calibrator
     from rightly.calibrators import load_calibrator as load_calibrator
-    from rightly.calibrators.evidence import Evidence as Evidence
     from rightly.collection import collect as collect
     from rightly.decisions import Decision as Decision
     from rightly.deployment import CalibratedClassifier as CalibratedClassifier
@@ -28,21 +25,14 @@ if TYPE_CHECKING:
     from rightly.evaluation.evaluate import Evaluation as Evaluation
     from rightly.evaluation.evaluate import evaluate as evaluate
     from rightly.evaluation.examination.examining import examine as examine
-    from rightly.evaluation.examination.findings import Finding as Finding
     from rightly.fitting import fit as fit
-    from rightly.metrics import METRICS as METRICS
-    from rightly.metrics import Metric as Metric
     from rightly.monitoring import Stream as Stream
     from rightly.predictions import Predictions as Predictions
     from rightly.predictions import concatenate as concatenate
     from rightly.predictions import load as load
     from rightly.predictions import save as save
     from rightly.registry import register as register
-    from rightly.reporting import Benchmark as Benchmark
-    from rightly.reporting import Ranking as Ranking
-    from rightly.reporting import Report as Report
     from rightly.reporting import benchmark as benchmark
-    from rightly.reporting import rank as rank
     from rightly.reporting import report as report
     from rightly.transforms.shifts import Shift as Shift
     from rightly.transforms.views import View as View
@@ -52,32 +42,23 @@ __all__, __getattr__, __dir__ = lazy_names(
     "rightly",
     {
         "calibrators": (
-            "CALIBRATORS",
             "Calibrator",
-            "Method",
             "NotFittedError",
             "calibrator",
             "load_calibrator",
         ),
-        "calibrators.evidence": ("Evidence",),
         "collection": ("collect",),
         "decisions": ("Decision",),
         "deployment": ("CalibratedClassifier",),
         "evaluation.compare": ("Comparison", "compare"),
         "evaluation.evaluate": ("Evaluation", "evaluate"),
         "evaluation.examination.examining": ("examine",),
-        "evaluation.examination.findings": ("Finding",),
         "fitting": ("fit",),
-        "metrics": ("METRICS", "Metric"),
         "monitoring": ("Stream",),
         "predictions": ("Predictions", "concatenate", "load", "save"),
         "registry": ("register",),
         "reporting": (
-            "Benchmark",
-            "Ranking",
-            "Report",
             "benchmark",
-            "rank",
             "report",
         ),
         "transforms.shifts": ("Shift",),

@@ -1,6 +1,6 @@
 """Arguments under which a method fits in no time, for tests whose point needs no good fit."""
 
-from rightly import CALIBRATORS
+from rightly.calibrators import CALIBRATORS
 
 QUICK = {"epochs": 2, "hidden": (4,), "decays": (0.01,)}
 

@@ -18,7 +18,8 @@ import torch
 from safetensors import safe_open
 
 import rightly
-from rightly import CALIBRATORS, NotFittedError, Predictions
+from rightly import NotFittedError, Predictions
+from rightly.calibrators import CALIBRATORS
 from rightly.calibrators.families import VectorCalibrator
 from rightly.calibrators.shift_adaptation import ShiftError
 from rightly.calibrators.solvers import execution, networks

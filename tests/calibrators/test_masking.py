@@ -5,7 +5,8 @@ import pytest
 import torch
 
 import rightly
-from rightly import CALIBRATORS, Predictions
+from rightly import Predictions
+from rightly.calibrators import CALIBRATORS
 from rightly.calibrators.shift_adaptation import finalise_outputs
 from rightly.predictions.masking import MASKED
 from tests.calibrators.quick import choose_quick_arguments

@@ -6,8 +6,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import rightly
-from rightly import CALIBRATORS, Decision
-from rightly.calibrators import serialization
+from rightly import Decision
+from rightly.calibrators import CALIBRATORS, serialization
 from rightly.cli import main
 from tests.calibrators.quick import choose_quick_arguments
 from tests.conftest import make, make_for

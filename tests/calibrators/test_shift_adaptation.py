@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import rightly
-from rightly import CALIBRATORS, Predictions
-from rightly.calibrators import serialization
+from rightly import Predictions
+from rightly.calibrators import CALIBRATORS, serialization
 from rightly.calibrators.shift_adaptation import ShiftError
 from rightly.demo_data import load_demo_set
 from rightly.metrics import auroc, ece

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-import rightly
+from rightly.calibrators import CALIBRATORS
 from rightly.cli import main
 
 
@@ -15,7 +15,7 @@ def test_it_prints_the_papers_table_and_writes_a_report(capsys, tmp_path, monkey
     assert main(["demo"]) == 0
     printed = capsys.readouterr().out
     groups = ("baseline", "paper", "own")
-    assert_table(printed, [n for n, one in rightly.CALIBRATORS.items() if one.group in groups])
+    assert_table(printed, [n for n, one in CALIBRATORS.items() if one.group in groups])
     rows = find_rows(printed)
     names = [re.split(r"\s{2,}", row)[0] for row in rows]
     assert len(rows) == 10 and len(set(rows)) == 10
@@ -40,7 +40,7 @@ def assert_table(printed, methods):
     for name in methods:
         assert len(lines[name]) == 12
         assert all(np.isfinite(float(value)) for value in lines[name])
-    assert not [name for name in rightly.CALIBRATORS if name in lines and name not in methods]
+    assert not [name for name in CALIBRATORS if name in lines and name not in methods]
 
 
 def test_methods_and_the_place_of_the_report_can_be_chosen(capsys, tmp_path):
@@ -54,7 +54,7 @@ def test_methods_and_the_place_of_the_report_can_be_chosen(capsys, tmp_path):
 @pytest.mark.long
 def test_all_of_them_can_be_asked_for(capsys, tmp_path):
     assert main(["demo", "--methods", "all", "--out", str(tmp_path / "r.html")]) == 0
-    listed = [name for name, one in rightly.CALIBRATORS.items() if one.fits_classes is None]
+    listed = [name for name, one in CALIBRATORS.items() if one.fits_classes is None]
     assert_table(capsys.readouterr().out, listed)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import rightly
 from rightly import Predictions
+from rightly.calibrators import CALIBRATORS
 from rightly.collection.ray_cluster import Cluster
 from rightly.deployment.batch_inference import ScoringJob, apply
 from rightly.predictions.files import read_image_names
@@ -64,7 +65,7 @@ def rows_of(out):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, method in rightly.CALIBRATORS.items() if not method.fits_classes]
+    "name", [name for name, method in CALIBRATORS.items() if not method.fits_classes]
 )
 def test_shards_are_scored_as_the_whole(folder, tmp_path, name):
     calibrator = fitted(folder, name)

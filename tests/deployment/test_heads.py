@@ -7,7 +7,8 @@ import onnxruntime
 import pytest
 import torch
 
-from rightly import CALIBRATORS, calibrator
+from rightly import calibrator
+from rightly.calibrators import CALIBRATORS
 from rightly.calibrators.shift_adaptation import ShiftError
 from rightly.deployment.onnx_compose import iterate_graphs
 from rightly.deployment.onnx_tracing import silence_tracer, trace_module

@@ -10,6 +10,7 @@ import rightly
 from rightly.evaluation.evaluate import evaluate
 from rightly.evaluation.measurement import measure
 from rightly.metrics import METRICS
+from rightly.reporting import rank
 from tests.conftest import make
 
 
@@ -91,7 +92,7 @@ def test_a_table_and_a_report_say_where_accuracy_changed():
         metrics=["brier"],
         allow_overlap=True,
     )
-    ranking = rightly.rank({"a": compared, "b": compared})
+    ranking = rank({"a": compared, "b": compared})
     assert f"With a: {said}" in ranking.to_markdown().replace("\\", "")
     assert len(ranking.notes) == 2
     kept = rightly.calibrator("ts").fit(predictions, moved)

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import rightly
 from benchmarks.paper.analyses.analysis import Analysis, Context, Row, Table, fit_method
 from benchmarks.paper.analyses.drawing import draw_bars
 from benchmarks.paper.gathering import METHODS
+from rightly.calibrators import CALIBRATORS
 
 TURNS = 3
 
@@ -25,7 +25,7 @@ def compute(context: Context) -> list[Table]:
     rows: list[Row] = []
     for method in METHODS:
         context.advance(f"{name}: {method}")
-        needs = rightly.CALIBRATORS[method].needs
+        needs = CALIBRATORS[method].needs
         if any(getattr(predictions, need) is None for need in needs):
             context.notify(f"skipped: {method} needs {', '.join(needs)}")
             continue

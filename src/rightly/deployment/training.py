@@ -113,7 +113,7 @@ def make_transformers_callback(
 
 
 def make_evaluate_metric(name: str, **options: Any) -> Any:
-    """A metric of Hugging Face's evaluate, by its name in `rightly.METRICS`.
+    """A metric of Hugging Face's evaluate, by its name in `rightly.metrics.METRICS`.
 
     `compute(predictions=probabilities, references=labels)` gives {name: value}; `add_batch` and
     `combine` work as for any other. Predictions are probabilities (n, c), never logits.

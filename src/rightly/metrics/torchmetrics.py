@@ -18,7 +18,7 @@ except ImportError:  # told when a metric is made: the package can be listed wit
 
 
 class CalibrationMetric(_Metric):  # type: ignore[misc, valid-type]
-    """A metric of `rightly.METRICS` by its name, updated with probabilities and labels.
+    """A metric of `rightly.metrics.METRICS` by its name, updated with probabilities and labels.
 
     `options` are the metric's own, such as {"bins": 15}; `settings` are those of torchmetrics. Of
     metrics that are functions of sums the state has a fixed size, in float64; the others keep

@@ -6,6 +6,7 @@ from benchmarks.paper.published import METHODS, METRICS, TABLES, read_published
 from benchmarks.paper.setups import SETUPS
 
 import rightly
+from rightly.calibrators import CALIBRATORS
 
 
 def test_every_cell_of_the_papers_tables_is_there():
@@ -29,6 +30,6 @@ def test_every_cell_of_the_papers_tables_is_there():
 
 def test_the_papers_names_lead_to_ours():
     for cell in read_published():
-        assert METHODS[cell.method] in rightly.CALIBRATORS
+        assert METHODS[cell.method] in CALIBRATORS
         assert METRICS[cell.metric] in rightly.metrics.METRICS
         assert cell.table in TABLES and cell.setup in SETUPS

@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 from sklearn.isotonic import IsotonicRegression
 
 import rightly
-from rightly import CALIBRATORS, Predictions
+from rightly import Predictions
+from rightly.calibrators import CALIBRATORS
 from rightly.cli import main
 from rightly.evaluation.compare import resolve_methods
 from tests.conftest import make

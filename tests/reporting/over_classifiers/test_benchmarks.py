@@ -8,7 +8,9 @@ import pytest
 
 import rightly
 from rightly import Predictions
+from rightly.calibrators import CALIBRATORS, Method
 from rightly.evaluation.over_classifiers.value_grid import MEAN
+from rightly.reporting import rank
 from tests.conftest import make
 
 METHODS = ["uncalibrated", "ts", "ca_only"]  # the last draws at random
@@ -52,7 +54,7 @@ def test_the_values_are_those_of_compare(folder, result):
         for rows in (own, expected)
     ]
     assert floors[0] == floors[1] and len(floors[0]) == 6
-    ranked = rightly.rank(result.comparisons)
+    ranked = rank(result.comparisons)
     means = {row.calibrator: row.mean for row in result if row[1:3] == (MEAN, "ece")}
     assert means == pytest.approx({one.calibrator: one.mean["ece"] for one in ranked})
 
@@ -147,7 +149,7 @@ class Failing(rightly.Calibrator):
 
 def test_a_group_goes_on_without_a_method_that_fails_and_a_name_does_not(folder):
     options = {"classifiers": ["one"], "metrics": ["brier"]}
-    rightly.register(rightly.Method("failing", Failing, "own"))
+    rightly.register(Method("failing", Failing, "own"))
     try:
         lines = []
         shown = rightly.benchmark(folder, methods=["own", "ts"], notify=lines.append, **options)
@@ -157,7 +159,7 @@ def test_a_group_goes_on_without_a_method_that_fails_and_a_name_does_not(folder)
         with pytest.raises(ValueError, match="^failing for one, seed 0: it never"):
             rightly.benchmark(folder, methods=["failing", "ts"], **options)
     finally:
-        rightly.CALIBRATORS.remove("failing")
+        CALIBRATORS.remove("failing")
 
 
 def test_methods_are_adapted_as_by_compare(folder):
@@ -192,7 +194,7 @@ def test_all_files_are_written(folder, tmp_path):
     page = (tmp_path / "out" / "index.html").read_text()
     assert page.count("<table>") == 2 and '<img src="figures/roc.svg"' in page
     assert "README.md" in page and "floor" in page  # what was not read, the floor beside ECE
-    again = rightly.rank({p.stem: p for p in (tmp_path / "out" / "comparisons").iterdir()})
+    again = rank({p.stem: p for p in (tmp_path / "out" / "comparisons").iterdir()})
     assert len(again.classifiers) == 3
 
 
