@@ -91,11 +91,7 @@ def learn_shift_adaptation(
     # that they were fitted on, where each is as far too high as the other.
     moved = _mean_score(calibrator, predictions[predictions.unshifted()]) - level_of_halves
     if not groups:
-        lacking = "features of views" if "features" in calibrator.needs else "views"
-        raise ShiftError(
-            f"the calibration data have no shifted rows, and no {lacking} to stand for them: "
-            "collect shifted images too (rightly collect --shifts standard)"
-        )
+        raise _find_no_shifts(calibrator)
     class_count = predictions.class_count
     batches = make_pseudo_batches(unshifted, groups, class_count)
     reference = _find_reference(unshifted, class_count)
@@ -150,6 +146,10 @@ def cross_fit_scores(
             f"{sum(counts)} unshifted calibration images, {counts[0]} right and {counts[1]} wrong, "
             f"are too few: at least {MIN_SAMPLES} are needed, {MIN_PER_OUTCOME} of each"
         )
+    needs_features = "features" in calibrator.needs
+    has_views = predictions.view_logits is not None and not needs_features
+    if not has_views and not bool(predictions.shift_kinds().any()):
+        raise _find_no_shifts(calibrator)  # before anything is fitted
     halves = stratified_split(correct, seed=0, share=0.5, image=image)
     parts: dict[str, list[tuple[torch.Tensor, ...]]] = {}
     levels = []
@@ -162,7 +162,7 @@ def cross_fit_scores(
             fitted.fit(seen, labels[train])
         levels.append(_mean_score(fitted, predictions[train][unshifted[train]]))
         for kind, rows, truth, images in _list_groups(
-            predictions[held_out], labels[held_out], image[held_out], "features" in calibrator.needs
+            predictions[held_out], labels[held_out], image[held_out], needs_features
         ):
             rows = fitted.select_views(rows)
             classes = fitted.compute_classes(rows)
@@ -179,6 +179,14 @@ def cross_fit_scores(
         for kind, both in parts.items()
     }
     return _number_images(groups), sum(levels) / len(levels)
+
+
+def _find_no_shifts(calibrator: "Calibrator") -> ShiftError:
+    lacking = "features of views" if "features" in calibrator.needs else "views"
+    return ShiftError(
+        f"the calibration data have no shifted rows, and no {lacking} to stand for them: "
+        "collect shifted images too (rightly collect --shifts standard)"
+    )
 
 
 def _mean_score(fitted: "Calibrator", predictions: Predictions) -> float:
