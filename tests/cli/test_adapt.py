@@ -12,7 +12,7 @@ from rightly.demo_data import load_demo_set
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("adapt")
-    fitted = rightly.fit("temperature_scaling", *load_demo_set("cal"))
+    fitted = rightly.fit(*load_demo_set("cal"), "temperature_scaling")
     fitted.save(folder / "cal.safetensors")
     rightly.save(folder / "haze.npz", load_demo_set("haze")[0])  # without labels
     return folder

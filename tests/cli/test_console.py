@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 import rightly
+from rightly.calibrators import CALIBRATORS
 from rightly.cli import console
 from rightly.evaluation.compare import Comparison
 from rightly.evaluation.results import Result
@@ -90,7 +91,7 @@ def commands(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
     rows = [
         Result(name, "a test set", metric, 0.5 + i / 100, 0)
-        for i, name in enumerate(rightly.CALIBRATORS)
+        for i, name in enumerate(CALIBRATORS)
         for metric in METRICS
     ]
     for name in ("a", "b"):
@@ -154,7 +155,7 @@ def test_tables_keep_every_word(commands, is_terminal):
         if is_terminal:
             assert max(map(len, text.splitlines())) <= 80, name
     described = " ".join(printed["fit --list"].split())
-    for name, method in rightly.CALIBRATORS.items():
+    for name, method in CALIBRATORS.items():
         assert name in printed["fit --list"] and name in printed["benchmark"]
         assert all(word in described for word in f"{method.paper} {method.note}".split())
     assert all(metric in printed["benchmark"] for metric in METRICS)

@@ -1,13 +1,27 @@
 """`rightly fit`: one calibrator, fitted and saved."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-    from rightly.evaluation.selection import MethodChoice
-    from rightly.fitting import fit
-    from rightly.reporting.terminal import render_candidates, show
+from rightly.cli.console import OUT, ExitCode, print_line, show_steps
+from rightly.cli.options import (
+    Cal,
+    CostError,
+    CostGain,
+    CostReview,
+    Import,
+    LabelFiles,
+    Probabilities,
+    Seed,
+    Views,
+    check_outputs,
+    load_sets,
+    option,
+    read_costs,
+    read_settings,
+)
 
 if TYPE_CHECKING:
     from rightly.calibrators import Calibrator
@@ -81,17 +95,16 @@ def run(
     too, without a threshold.
     """
     from rightly.calibrators.serialization import check_name
-    [(predictions, truth)] = load_sets([cal], labels, probabilities, views)
-    with show_steps() as progress:
+    from rightly.evaluation.selection import MethodChoice
+    from rightly.fitting import fit
+    from rightly.reporting.terminal import render_candidates, show
 
     check_name(out)
     check_outputs([out], [cal])
     arguments = read_settings(settings)
     costs = read_costs(cost_error, cost_review, cost_gain)
-            select_views=views is None,
-            seed=seed,
-            progress=progress,
-            **arguments,
+    [(predictions, truth)] = load_sets([cal], labels, probabilities, views)
+    with show_steps() as progress:
         fitted = fit(
             predictions,
             truth,
@@ -106,6 +119,10 @@ def run(
             holdout=holdout,
             crossfit=crossfit,
             budget=budget,
+            select_views=views is None,
+            seed=seed,
+            progress=progress,
+            **arguments,
         )
     fitted.save(out)
     calibration = fitted.record["calibration"]
