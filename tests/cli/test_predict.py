@@ -8,6 +8,7 @@ from PIL import Image
 import rightly
 from rightly.cli import main
 from tests.deployment.tiny_models import Small
+from tests.deployment.tiny_onnx import GUARANTEED, write_adaptable
 
 
 def test_json_lines_are_one_object_an_image(place, tmp_path, capsys):
@@ -39,6 +40,22 @@ def test_a_context_stands_in_for_that_of_the_file(place, capsys):
         rows.append(json.loads(capsys.readouterr().out))
     assert rows[0] == rows[1] and rows[2]["confidence"] < rows[0]["confidence"]
     assert rows[2]["shift_score"] == rows[0]["shift_score"]
+
+
+def test_a_void_guarantee_is_told(place, tmp_path, capsys):
+    picture = str(place / "photos" / "inner" / "0.png")
+    void = GUARANTEED.voided("adapted data")
+    for decision, options, is_void in (
+        (GUARANTEED, [], False),
+        (GUARANTEED, ["--shift-estimate=-0.5"], True),
+        (void, [], True),
+    ):
+        file = write_adaptable(tmp_path / "m.onnx", decision=decision.to_dict())
+        assert main(["predict", str(file), picture, *options]) == 0
+        assert ("guarantee void: adapted data" in capsys.readouterr().out) == is_void
+        assert main(["predict", str(file), picture, "--jsonl", *options]) == 0
+        row = json.loads(capsys.readouterr().out)
+        assert row["void"] == ("adapted data" if is_void else None)
 
 
 def test_a_table_names_what_cannot_be_read(place, capsys, tmp_path):

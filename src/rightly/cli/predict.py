@@ -114,24 +114,28 @@ def _predict_images(
     shift_estimate: float | None,
     batch_size: int,
 ) -> None:
+    from rightly.deployment.metadata import describe_guarantees, void_reason
     from rightly.deployment.runtime import open_exported
     from rightly.reporting.terminal import render_layout, show
 
     exported = open_exported(model)
+    void = void_reason(exported.metadata, adapts=bool(shift_estimate))
     files = [file for path in images for file in list_images_of(path)]
     unreadable: list[str] = []
     rows: list[dict[str, Any]] = []
     with show_progress(len(files), "predicting") as advance:
         for start in range(0, len(files), batch_size):
             batch = files[start : start + batch_size]
-            added = _predict(exported, batch, unreadable, shift_estimate)
+            predicted = _predict(exported, batch, unreadable, shift_estimate)
+            added = [{**row, "void": void} for row in predicted]
             if jsonl:
                 for row in added:
                     typer.echo(jsons.dumps(row))
             rows += added
             advance(len(batch))
     if not jsonl:
-        show(OUT, render_layout, _lay_out(rows, exported.threshold))
+        notes = describe_guarantees(exported.metadata, void) if void else []
+        show(OUT, render_layout, _lay_out(rows, exported.threshold, list(dict.fromkeys(notes))))
     if json:
         write_json(json, "rightly-predictions", {"model": str(model), "rows": rows})
     if unreadable:
@@ -191,7 +195,9 @@ def _make_row(model: "ExportedModel", outputs: "Outputs", file: str) -> dict[str
     return {"file": file, "name": name, **row}
 
 
-def _lay_out(rows: Sequence[dict[str, Any]], threshold: float | None) -> "Layout":
+def _lay_out(
+    rows: Sequence[dict[str, Any]], threshold: float | None, notes: Sequence[str]
+) -> "Layout":
     from rightly.reporting.layout import Cell, Column, Layout
 
     columns = {
@@ -210,4 +216,5 @@ def _lay_out(rows: Sequence[dict[str, Any]], threshold: float | None) -> "Layout
         "image",
         [row["file"] for row in rows],
         [Column(heading, [Cell(text) for text in texts]) for heading, texts in columns.items()],
+        notes=notes,
     )
