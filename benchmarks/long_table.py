@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rightly.evaluation.results import MethodRank, Result, mean_ranks
+from benchmarks.ranks import MethodRank, mean_ranks
+from rightly.evaluation.results import Result
 from rightly.evaluation.results import unique as unique
 from rightly.files import write_atomically
 

@@ -27,8 +27,8 @@ LAYERS = [
 ]
 # A result is laid out and drawn by what it imports when it is asked to.
 RENDERED = {("evaluation", "reporting")}
-FUNCTIONS = ("benchmark", "collect", "compare", "evaluate", "fit", "rank", "report")
-RESERVED = {"benchmark", "evaluate", "report", "compare", "rank", "fit", "adapt"}
+FUNCTIONS = ("benchmark", "collect", "compare", "evaluate", "fit", "report")
+RESERVED = {"benchmark", "evaluate", "report", "compare", "fit", "adapt"}
 KERNELS = "triton_kernels"  # for GPUs; Triton is where torch is built for them
 HEAVY = {"torch", "scipy", "sklearn"}
 # What must load without torch and SciPy: NumPy's half, and what runs where a model is served.

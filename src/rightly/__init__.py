@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rightly.collection import collect as collect
     from rightly.decisions import Decision as Decision
     from rightly.deployment import CalibratedClassifier as CalibratedClassifier
+    from rightly.evaluation.benchmark import benchmark as benchmark
     from rightly.evaluation.compare import Comparison as Comparison
     from rightly.evaluation.compare import compare as compare
     from rightly.evaluation.evaluate import Evaluation as Evaluation
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from rightly.predictions import load as load
     from rightly.predictions import save as save
     from rightly.registry import register as register
-    from rightly.reporting import benchmark as benchmark
     from rightly.reporting import report as report
     from rightly.transforms.shifts import Shift as Shift
     from rightly.transforms.views import View as View
@@ -50,6 +50,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "collection": ("collect",),
         "decisions": ("Decision",),
         "deployment": ("CalibratedClassifier",),
+        "evaluation.benchmark": ("benchmark",),
         "evaluation.compare": ("Comparison", "compare"),
         "evaluation.evaluate": ("Evaluation", "evaluate"),
         "evaluation.examination.examining": ("examine",),
@@ -57,10 +58,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "monitoring": ("Stream",),
         "predictions": ("Predictions", "concatenate", "load", "save"),
         "registry": ("register",),
-        "reporting": (
-            "benchmark",
-            "report",
-        ),
+        "reporting": ("report",),
         "transforms.shifts": ("Shift",),
         "transforms.views": ("View",),
         "": ("losses", "metrics"),

@@ -95,7 +95,8 @@ def commands(tmp_path_factory):
         for metric in METRICS
     ]
     for name in ("a", "b"):
-        Comparison(rows).to_json(folder / f"{name}.json")
+        (folder / "results").mkdir(exist_ok=True)
+        Comparison(rows).to_json(folder / "results" / f"{name}.json")
     predictions, labels = make(n=100)
     predictions = rightly.Predictions(predictions.logits, predictions.view_logits, view_names=VIEWS)
     data = str(folder / "cal.npz")
@@ -103,7 +104,7 @@ def commands(tmp_path_factory):
     on = [f"{ODD}={data}", f"blurred={data}", "--allow-overlap"]
     return {
         "fit --list": ["fit", "--list"],
-        "benchmark": ["benchmark", str(folder)],
+        "benchmark": ["benchmark", str(folder / "results")],
         "views": ["views", data],
         "compare": ["compare", data, *on, "--methods", ",".join(COMPARED)],
         "compare --no-intervals": ["compare", data, *on, "--no-intervals"],

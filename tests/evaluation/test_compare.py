@@ -1,6 +1,4 @@
-"""compare and rank: from data to tables, in Python."""
-
-import math
+"""compare: from data to tables, in Python."""
 
 import numpy as np
 import pytest
@@ -9,8 +7,6 @@ import rightly
 from rightly import Predictions
 from rightly.evaluation.compare import Comparison, compare
 from rightly.evaluation.measurement import TABLE_METRICS
-from rightly.evaluation.results import Result
-from rightly.reporting import rank
 from tests.conftest import make
 
 
@@ -72,34 +68,3 @@ def test_figures_are_drawn_of_what_was_compared(comparison, tmp_path):
         loaded.plot("roc")
     with pytest.raises(ValueError, match="kind .* is not known"):
         loaded.plot("nothing")
-
-
-def make_comparison(values, metric="ece"):
-    return Comparison([Result(name, "a", metric, value, 0) for name, value in values.items()])
-
-
-def test_a_ranking_is_over_classifiers(tmp_path):
-    first = make_comparison({"x": 0.1, "y": 0.2, "z": 0.3})
-    second = make_comparison({"x": 0.2, "y": 0.4})
-    second.to_json(tmp_path / "second.json")
-    ranking = rank({"one": first, "two": tmp_path / "second.json"})
-    assert [one.calibrator for one in ranking] == ["x", "y"] and ranking.skipped == ["z"]
-    assert ranking.classifiers == ["one", "two"]
-    assert repr(ranking) == "<Ranking: 2 methods over 2 classifiers, best x>"
-    record = ranking.to_records()[0]
-    assert record["mean_rank"] == 1 and record["ece_mean"] == pytest.approx(0.15)
-    assert "15.00 ±7.07" in ranking.to_markdown() and "2 classifiers" in ranking.to_markdown()
-    assert '"kind": "ranking"' in ranking.to_json() and "x" in ranking._repr_html_()
-    assert [patch.get_width() for patch in ranking.plot().patches] == [1, 2]
-    with pytest.raises(ValueError, match="kind must be 'ranks'"):
-        ranking.plot("roc")
-
-
-def test_one_classifier_has_no_spread():
-    ranking = rank({"one": make_comparison({"x": 0.1})})
-    assert math.isnan(ranking[0].spread["ece"]) and "±" not in ranking.to_latex().split("\n", 1)[1]
-
-
-def test_ranks_need_names_of_classifiers():
-    with pytest.raises(TypeError, match="must map names of classifiers"):
-        rank({})

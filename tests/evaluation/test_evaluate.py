@@ -10,7 +10,6 @@ import rightly
 from rightly.evaluation.evaluate import evaluate
 from rightly.evaluation.measurement import measure
 from rightly.metrics import METRICS
-from rightly.reporting import rank
 from tests.conftest import make
 
 
@@ -68,7 +67,7 @@ def test_what_is_no_calibrator_is_refused(other):
         evaluate("nowhere.safetensors", {"a": other})
 
 
-def test_a_table_and_a_report_say_where_accuracy_changed():
+def test_a_table_and_a_report_say_where_accuracy_changed(tmp_path):
     predictions, labels = make(n=600)
     moved = torch.where(
         torch.rand(600, generator=torch.Generator().manual_seed(0)) < 0.4, 0, labels
@@ -92,8 +91,10 @@ def test_a_table_and_a_report_say_where_accuracy_changed():
         metrics=["brier"],
         allow_overlap=True,
     )
-    ranking = rank({"a": compared, "b": compared})
-    assert f"With a: {said}" in ranking.to_markdown().replace("\\", "")
-    assert len(ranking.notes) == 2
+    for name in "ab":
+        compared.to_json(tmp_path / f"{name}.json")
+    ranked = rightly.benchmark(tmp_path)
+    assert f"With a: {said}" in ranked.to_markdown().replace("\\", "")
+    assert len(ranked.notes) == 2
     kept = rightly.calibrator("ts").fit(predictions, moved)
     assert "other classes" not in rightly.evaluate(kept, tests).to_markdown()

@@ -9,7 +9,7 @@ from rightly.calibrators.cascade import EMPTY_BAND, FULL_BAND, Band
 from rightly.evaluation.compare import Comparison
 from rightly.evaluation.evaluate import Evaluation, open_calibrator
 from rightly.evaluation.measurement import BeforeAfter
-from rightly.evaluation.results import MethodRank, Result
+from rightly.evaluation.results import Result
 from rightly.evaluation.selection import Candidate, MethodChoice
 from rightly.evaluation.views import ViewCost, ViewGain
 from rightly.reporting import layout as layouts
@@ -85,17 +85,6 @@ def test_an_evaluation_has_before_after_and_change(sample):
     (change,) = column(layout, "change", group)
     assert (change.text, change.interval) == ("-10.00", "-20.00 to -5.00")
     assert change.mark == "▲ better"
-
-
-def test_a_ranking_has_means_with_spread():
-    ranks = [
-        MethodRank("x", 1.0, {"ece": 0.1, "nll": 0.5}, {"ece": 0.01, "nll": NAN}, {}),
-        MethodRank("y", 2.0, {"ece": 0.2, "nll": 0.4}, {"ece": 0.02, "nll": NAN}, {}),
-    ]
-    layout = layouts.lay_out_ranking(ranks)
-    assert [cell.text for cell in column(layout, "mean rank")] == ["1.00", "2.00"]
-    assert [cell.text for cell in column(layout, "ece ↓")] == ["10.00 ±1.00", "20.00 ±2.00"]
-    assert [cell.is_best for cell in column(layout, "nll ↓")] == [False, True]
 
 
 def test_views_are_named_alone_or_as_added():

@@ -8,11 +8,12 @@ from rich.console import Console
 
 from rightly.calibrators import CALIBRATORS, Method
 from rightly.calibrators.base import Calibrator
+from rightly.evaluation.benchmark import benchmark
 from rightly.evaluation.compare import Comparison, compare
 from rightly.evaluation.evaluate import evaluate
 from rightly.metrics import METRICS, Metric
 from rightly.registry import register
-from rightly.reporting import rank, report, terminal
+from rightly.reporting import report, terminal
 from rightly.reporting.method_list import render_methods
 from tests.conftest import make
 
@@ -78,8 +79,8 @@ class TestRegistered:
         assert f"{halved.value:.3f} ▲" in text and "except Log-odds when wrong" in text
         assert r"log\_odds" in comparison.to_latex() and "halved" in comparison._repr_html_()
         comparison.to_json(tmp_path / "c.json")
-        ranking = rank({"one": Comparison.load(tmp_path / "c.json")})
-        assert "log_odds_mean" in ranking.to_csv()
+        assert Comparison.load(tmp_path / "c.json").metrics == ["ece", "log_odds"]
+        assert "log_odds" in benchmark(tmp_path).to_csv()
         assert comparison.plot("values", metric="log_odds").get_xlabel().startswith("Log-odds")
 
     def test_the_metric_is_evaluated_without_asking(self):

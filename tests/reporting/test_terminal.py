@@ -9,12 +9,13 @@ from rich.console import Console
 from rightly.calibrators import CALIBRATORS, Method
 from rightly.calibrators.cascade import FULL_BAND
 from rightly.calibrators.uncalibrated import Uncalibrated
+from rightly.evaluation.benchmark import benchmark
 from rightly.evaluation.compare import Comparison, compare
 from rightly.evaluation.evaluate import evaluate
 from rightly.evaluation.results import Result
 from rightly.evaluation.selection import Candidate, MethodChoice
 from rightly.evaluation.views import ViewCost, ViewGain, ViewRanking
-from rightly.reporting import rank, terminal
+from rightly.reporting import terminal
 from rightly.reporting.formatting import BETTER, REFERENCE, SAME, WORSE
 from rightly.reporting.method_list import render_methods
 from tests.conftest import make
@@ -127,10 +128,12 @@ def test_an_evaluation_keeps_every_word(comparison, width):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_ranking_keeps_every_word(comparison, width):
-    ranking = rank({"one": comparison, "two": comparison})
-    text = print_at(width, terminal.render_ranking, ranking)
-    check(text, width, [*METHODS, "mean rank", f"{ranking[0].mean_rank:.2f}", "2 classifiers"])
+def test_a_benchmark_keeps_every_word(comparison, width, tmp_path):
+    for name in ("one", "two"):
+        comparison.to_json(tmp_path / f"{name}.json")
+    ranked = benchmark(tmp_path)
+    text = print_at(width, terminal.render_benchmark, ranked)
+    check(text, width, [*METHODS, "mean rank", f"{ranked[0].rank:.2f}", "2 classifiers"])
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -30,7 +30,7 @@ from rightly.cli.options import (
 )
 
 EXAMPLE = "rightly benchmark predictions/ --out results/"
-FUNCTIONS = ("rightly.reporting:benchmark", "rightly.reporting:Benchmark.save")
+FUNCTIONS = ("rightly:benchmark", "rightly.evaluation.benchmark:Benchmark.save")
 
 
 def run(
@@ -88,15 +88,12 @@ def run(
     A run that was stopped goes on when it is repeated. A folder of results is ranked.
     """
     from rightly.calibrators import CALIBRATORS
-    from rightly.reporting import benchmark
+    from rightly.evaluation.benchmark import benchmark, find_results
     from rightly.reporting.terminal import render_benchmark, show
 
-    results = sorted(folder.glob("*.json"))
+    results = find_results(folder)
     check_outputs([json], results)
-    if results:
-        _rank(results, json)
-        return
-    if out is None:
+    if out is None and not results:
         raise ValueError("benchmark needs a folder for tables and figures: add --out FOLDER")
     drawn = None if figures is None else [CALIBRATORS.find(n).name for n in split_names(figures)]
     with show_steps() as progress:
@@ -124,22 +121,9 @@ def run(
             **select_given(metrics=select_names(metrics)),
         )
     print_skipped(result.skipped)
-    written = result.save(out, drawn)
+    written = [] if out is None else result.save(out, drawn)
     show(OUT, render_benchmark, result)
     if json:
         result.to_json(json)
-    print_line(f"{len(written)} files are in {out}: index.html shows them")
-
-
-def _rank(results: list[Path], json: Path | None) -> None:
-    """Rank methods over the classifiers of a folder of results."""
-    from rightly.reporting import rank
-    from rightly.reporting.terminal import render_ranking, show
-
-    ranking = rank({path.stem: path for path in results})
-    if ranking.skipped:
-        message = f"skipped: not in every file ({', '.join(ranking.skipped)})"
-        print_line(message, ERR, style="dim")
-    show(OUT, render_ranking, ranking)
-    if json:
-        ranking.to_json(json)
+    if written:
+        print_line(f"{len(written)} files are in {out}: index.html shows them")

@@ -10,16 +10,10 @@ from rightly.optional import lazy_names
 if TYPE_CHECKING:
     from rightly.reporting.html_report import Report as Report
     from rightly.reporting.html_report import report as report
-    from rightly.reporting.over_classifiers.benchmarks import Benchmark as Benchmark
-    from rightly.reporting.over_classifiers.benchmarks import benchmark as benchmark
-    from rightly.reporting.ranking import Ranking as Ranking
-    from rightly.reporting.ranking import rank as rank
 
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "html_report": ("Report", "report"),
-        "over_classifiers.benchmarks": ("Benchmark", "benchmark"),
-        "ranking": ("Ranking", "rank"),
     },
 )

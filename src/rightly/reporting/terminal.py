@@ -18,11 +18,11 @@ from rightly.reporting.formatting import BETTER, WORSE
 from rightly.reporting.layout import Cell, Column, Layout
 
 if TYPE_CHECKING:
+    from rightly.evaluation.benchmark import Benchmark
     from rightly.evaluation.compare import Comparison
     from rightly.evaluation.evaluate import Evaluation
     from rightly.evaluation.selection import MethodChoice
     from rightly.evaluation.views import ViewCost, ViewRanking
-    from rightly.reporting import Benchmark, Ranking
 
 UNBOUND = 100_000  # wider than any table
 STYLES = {BETTER: "bold", WORSE: "italic"}
@@ -53,11 +53,6 @@ def render_comparison(
 def render_evaluation(evaluation: "Evaluation", width: int | None) -> Group:
     """One table a test set: every metric before and after calibration, and the change."""
     return render_layout(evaluation.lay_out(), width, side_by_side=False, stacks=True)
-
-
-def render_ranking(ranking: "Ranking", width: int | None) -> Group:
-    """Calibrators over several classifiers, best mean rank first."""
-    return render_layout(ranking.lay_out(), width)
 
 
 def render_benchmark(benchmark: "Benchmark", width: int | None) -> Group:

@@ -6,9 +6,9 @@ from random import Random
 
 from rightly.datasets import open_images
 from rightly.deployment.metadata import read_config
+from rightly.evaluation.benchmark import benchmark
 from rightly.evaluation.compare import Comparison
 from rightly.evaluation.results import Result
-from rightly.reporting import rank
 from tests.deployment.tiny_onnx import METADATA
 from tests.fuzz.mutators import mutate_bytes, mutate_json
 from tests.fuzz.target import Files, Target
@@ -57,7 +57,7 @@ def read(folder: Path) -> None:
         comparison.to_json(), comparison.to_csv(), comparison.to_markdown(), repr(comparison)
         comparison.to_latex(), comparison._repr_html_()
         try:
-            rank({"one": folder / "results.json"}).to_json()
+            benchmark(folder).to_json()
         except ValueError as error:  # of all files together
             raise ValueError(f"results.json: {error}") from error
     elif (folder / "config.json").exists():

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 import rightly
-from rightly import Predictions
+from rightly import Comparison, Predictions
 from rightly.calibrators import CALIBRATORS, Method
-from rightly.evaluation.over_classifiers.value_grid import MEAN
-from rightly.reporting import rank
 from tests.conftest import make
 
 METHODS = ["uncalibrated", "ts", "ca_only"]  # the last draws at random
@@ -54,9 +52,30 @@ def test_the_values_are_those_of_compare(folder, result):
         for rows in (own, expected)
     ]
     assert floors[0] == floors[1] and len(floors[0]) == 6
-    ranked = rank(result.comparisons)
-    means = {row.calibrator: row.mean for row in result if row[1:3] == (MEAN, "ece")}
-    assert means == pytest.approx({one.calibrator: one.mean["ece"] for one in ranked})
+
+
+def test_a_directory_of_results_is_ranked(result, tmp_path):
+    for name, one in result.comparisons.items():
+        one.to_json(tmp_path / f"{name}.json")
+    again = rightly.benchmark(tmp_path)
+    np.testing.assert_equal(again.to_records(), result.to_records())
+    assert again.describe() == {**result.describe(), "notes": again.notes}
+    with pytest.raises(ValueError, match="read from results has no confidences"):
+        again.plot("roc")
+    names = {path.name for path in again.save(tmp_path / "out")}
+    assert "table.md" in names and "critical-difference-ece.svg" in names
+    assert not any(name.startswith(("roc", "reliability")) for name in names)
+
+
+def test_results_that_share_nothing_or_are_none_are_refused(result, tmp_path):
+    for i, one in enumerate(result.comparisons.values()):
+        rows = [row for row in one if row.calibrator == NAMES[i]]
+        Comparison(rows).to_json(tmp_path / f"{i}.json")
+    with pytest.raises(ValueError, match="methods must hold one that every classifier has"):
+        rightly.benchmark(tmp_path)
+    (tmp_path / "0.json").write_text("{}")
+    with pytest.raises(ValueError, match="must be JSON of results"):
+        rightly.benchmark(tmp_path)
 
 
 def test_a_stopped_benchmark_goes_on_where_it_was(folder, result, tmp_path):
@@ -194,8 +213,6 @@ def test_all_files_are_written(folder, tmp_path):
     page = (tmp_path / "out" / "index.html").read_text()
     assert page.count("<table>") == 2 and '<img src="figures/roc.svg"' in page
     assert "README.md" in page and "floor" in page  # what was not read, the floor beside ECE
-    again = rank({p.stem: p for p in (tmp_path / "out" / "comparisons").iterdir()})
-    assert len(again.classifiers) == 3
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy.stats import friedmanchisquare, wilcoxon
 
-from rightly.evaluation.over_classifiers.significance import (
+from rightly.evaluation.ranking import (
     compute_critical_difference,
     compute_friedman,
     compute_signed_rank_posterior,
     compute_wilcoxon_p,
     min_classifiers,
+    rank_values,
 )
-from rightly.evaluation.results import rank_values
 
 # Demsar (2006), table 6: AUC of four classifiers on 14 data sets.
 AUC = np.array(

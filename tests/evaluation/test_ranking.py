@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from rightly.evaluation.over_classifiers.value_grid import MEAN, build_grid
+from rightly.evaluation.ranking import MEAN, build_grid
 from rightly.evaluation.results import Result
 
 RESAMPLED = (2000, 0)

@@ -1,1 +1,0 @@
-"""Benchmarks for people: tables, tests, figures and files of methods over classifiers."""
