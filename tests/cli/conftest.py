@@ -35,5 +35,6 @@ def place(tmp_path_factory):
     for i, pixels in enumerate(pictures(3, size=20)):
         Image.fromarray(pixels).save(folder / "photos" / "inner" / f"{i}.png")
     saved, out = str(folder / "cal.safetensors"), str(folder / "model.onnx")
-    assert main(["export", MODEL, saved, "--out", out]) == 0
+    card = ["--card", str(folder / "card.md")]
+    assert main(["export", MODEL, saved, "--out", out, *card]) == 0
     return folder

@@ -5,7 +5,6 @@ import torch
 
 import rightly
 from rightly.cli import main
-from tests.cli.conftest import MODEL
 from tests.deployment.tiny_models import predictions as small_predictions
 
 
@@ -35,11 +34,9 @@ def test_a_card_holds_what_was_measured_and_the_hub_reads_it(place, tmp_path, ca
     assert results[0].dataset_name == "mine"
 
 
-def test_a_card_of_an_exported_file_names_its_classifier(place, tmp_path, capsys):
-    saved, out = str(place / "cal.safetensors"), tmp_path / "card.md"
-    arguments = [MODEL, saved, "--out", str(tmp_path / "m.onnx"), "--card", str(out)]
-    assert main(["export", *arguments]) == 0
-    assert "## Confidence calibration" in out.read_text() and "ca_views" in out.read_text()
+def test_a_card_of_an_exported_file_is_its_metadata(place):
+    text = (place / "card.md").read_text()
+    assert "## Confidence calibration" in text and "ca_views" in text
 
 
 def test_a_card_measures_each_shift_by_itself(place, tmp_path, capsys):
