@@ -81,7 +81,7 @@ def test_a_folder_of_scores_is_read(tmp_path):
         ({"class": -1}, "row 1: class must be a class number"),
         (
             {"shift_score": None},
-            "must have shift_score in every row, but row 1 has none.*apply",
+            "must have shift_score in every row, but row 1 has none.*predict",
         ),
         ({"time": "soon"}, "row 1: time must be seconds since 1970 or ISO 8601, got 'soon'"),
         ({"agreement": 2}, "row 1: agreement must be a number from 0 to 1"),

@@ -67,8 +67,8 @@ def test_drift_voids_the_guarantee(calibrator, write_log, tmp_path, capsys):
     ):
         log = write_log(tmp_path / f"{name}.csv", load_demo_set(name)[0])
         values = tmp_path / f"{name}.json"
-        arguments = ["--calibrator", str(tmp_path / "cal.safetensors"), "--json", str(values)]
-        assert main(["monitor", str(log), *arguments, *RATE]) == code
+        files = [str(tmp_path / "cal.safetensors"), str(log)]
+        assert main(["monitor", *files, "--json", str(values), *RATE]) == code
         printed = " ".join(capsys.readouterr().out.split())
         assert "decision: of 1,000 samples about 700 accepted" in printed and words in printed
         void = json.loads(values.read_text())["decision"]["void"]
@@ -133,12 +133,12 @@ def test_a_rate_is_extrapolated_only_from_a_day_of_log(
 def test_seconds_of_traffic_are_not_tested(saved, write_log, tmp_path, capsys):
     both = load_demo_set("haze")[0]
     log = write_log(tmp_path / "log.csv", both, time=(1.7e9 + 0.01 * np.arange(2500)).tolist())
-    assert main(["monitor", str(log), "--calibrator", saved]) == 0
+    assert main(["monitor", saved, str(log)]) == 0
     printed = capsys.readouterr().out
     assert "nothing tested yet: 2500 rows do not fill a block of at least 64 samples and 1 h" in (
         printed
     )
-    assert main(["monitor", str(log), "--calibrator", saved, *RATE]) == 4  # in samples
+    assert main(["monitor", saved, str(log), *RATE]) == 4  # in samples
 
 
 def test_classes_of_another_classifier_are_refused(calibrator, tmp_path):

@@ -94,7 +94,7 @@ def view_agreement(outputs: Outputs) -> list[float | None]:
 def describe_row(outputs: Outputs) -> dict[str, Any]:
     """Outputs of one row as plain values, as logs hold them; None for what there is not.
 
-    The names are those of the columns that `apply` writes, with `class` for the class.
+    The names are those of the columns that `predict` writes, with `class` for the class.
     """
     values = {name: getattr(outputs, name) for name in LOGGED}
     return {

@@ -35,7 +35,7 @@ NAMES = {
     "label": ("label",),
 }
 REQUIRED = ("classes", "confidence", "shift_score")
-# Columns that `apply` writes; an exported model's `describe_row` tells the same, with `class` for
+# Columns that `predict` writes; an exported model's `describe_row` tells the same, with `class` for
 # the class.
 SCORES: dict[str, type] = {
     "predicted_class": np.int64,

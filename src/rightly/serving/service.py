@@ -70,7 +70,7 @@ class Service:
         height, width = self.model.preprocessing.size or ANY_SIZE
         if height * width > self.limits.max_pixels:
             raise ValueError(
-                f"the limit on pixels must be at least the {height} x {width} that the model "
+                f"max_pixels must be at least the {height} x {width} that the model "
                 f"takes, got {self.limits.max_pixels}"
             )
         file = BytesIO()
