@@ -81,4 +81,4 @@ def test_a_percentage_is_refused_on_the_command_line(data, tmp_path, capsys, opt
     arguments = ["--method", "ts", option, "95", "--out", str(tmp_path / "c.safetensors")]
     assert main(["fit", str(tmp_path / "cal.npz"), *arguments]) == 2
     printed = " ".join(capsys.readouterr().err.split())
-    assert f"{option} must be a fraction in" in printed and "for 95 % pass 0.95" in printed
+    assert f"{option[2:]} must be a fraction in" in printed and "for 95 % pass 0.95" in printed
