@@ -1,6 +1,5 @@
 """What is printed stays whole, whatever it is called and however narrow the terminal."""
 
-import io
 import json
 import math
 import os
@@ -10,7 +9,6 @@ import sys
 import warnings
 
 import pytest
-from rich.console import Console
 
 import rightly
 from rightly.calibrators import CALIBRATORS
@@ -27,12 +25,6 @@ ODD = "[red]odd[/] :smile: [/b]"
 def test_names_meet_no_markup(capsys):
     console.print_line(ODD)
     console.print_line(ODD, console.ERR)
-    with console.show_status(ODD) as update:
-        update(ODD)
-    with console.show_progress(2, ODD) as advance:
-        advance()
-    with console.show_steps() as step:
-        step(ODD, 1, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = console.show_warning
@@ -40,34 +32,6 @@ def test_names_meet_no_markup(capsys):
     captured = capsys.readouterr()
     assert captured.out == f"{ODD}\n"
     assert captured.err.startswith(f"{ODD}\n") and captured.err.endswith(f"warning: {ODD}\n")
-
-
-def test_bars_in_a_terminal_hold_names_as_they_are(monkeypatch):
-    terminal = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
-    monkeypatch.setattr(console, "ERR", terminal)
-    with console.show_steps() as step:
-        step(ODD, 1, 2)
-    with console.show_progress(3, ODD) as advance:
-        advance(2)
-    printed = terminal.file.getvalue()
-    assert printed.count(ODD) >= 2 and "1/2" in printed and "2/3" in printed
-
-
-def test_outside_a_terminal_only_what_is_kept_is_printed(capsys):
-    with console.show_steps() as step:
-        step("fitting", 1, 2)
-    with console.show_progress(2, "predicting") as advance:
-        advance(2)
-    assert capsys.readouterr().err == ""
-    with console.show_progress(2, "collecting", keep=True) as advance:
-        advance(2)
-    assert "collecting" in capsys.readouterr().err
-
-
-def test_a_quiet_bar_prints_nothing(capsys):
-    with console.show_progress(2, "bar", quiet=True) as advance:
-        advance(2)
-    assert capsys.readouterr().err == ""
 
 
 def test_json_files_say_what_they_are_and_hold_no_nan(tmp_path):

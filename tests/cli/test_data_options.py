@@ -118,4 +118,4 @@ def test_one_file_of_labels_is_not_for_two_data_sets(arrays, capsys):
 def test_labels_of_another_data_set_are_refused(arrays, capsys):
     cal = str(arrays / "cal.npy")
     assert main(["views", cal, "--labels", f"{arrays / 'call.npy'}={arrays / 'cal.txt'}"]) == 2
-    assert f"labels must be one of {cal}, got" in capsys.readouterr().err
+    assert f"is not known: did you mean {cal}?" in capsys.readouterr().err

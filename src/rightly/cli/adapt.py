@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rightly.cli.console import print_line, show_status
+from rightly.cli.console import print_line
 from rightly.cli.options import (
     DATA_SET,
     AnyClassifier,
@@ -17,6 +17,7 @@ from rightly.cli.options import (
     load_sets,
     option,
 )
+from rightly.progress import track
 
 if TYPE_CHECKING:
     from rightly.calibrators import Calibrator
@@ -52,7 +53,7 @@ def run(
 
     check_name(out)
     check_outputs([out], [calibrator, data])
-    with show_status("adapting"):
+    with track(True, "adapting"):
         fitted = load_calibrator(calibrator)
         [(predictions, truth)] = load_sets([data], labels, probabilities)
         if not any_classifier:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rightly.cli.console import ERR, OUT, print_line, print_skipped, show_steps
+from rightly.cli.console import ERR, OUT, print_line, print_skipped
 from rightly.cli.options import (
     Adapt,
     AllowOverlap,
@@ -96,30 +96,29 @@ def run(
     if out is None and not results:
         raise ValueError("benchmark needs a folder for tables and figures: add --out FOLDER")
     drawn = None if figures is None else [CALIBRATORS.find(n).name for n in split_names(figures)]
-    with show_steps() as progress:
-        result = benchmark(
-            folder,
-            out=out,
-            methods=select_names(methods),
-            repeats=repeats,
-            seed=seed,
-            cal=cal,
-            classifiers=None if classifiers is None else split_names(classifiers),
-            tests=None if tests is None else split_names(tests),
-            views=split_names(views) or None,
-            resamples=resamples,
-            reference=reference,
-            rope=rope,
-            replace=replace,
-            progress=progress,
-            notify=lambda line: print_line(line, ERR, style="dim"),
-            any_classifier=any_classifier,
-            allow_overlap=allow_overlap,
-            adapt=read_adapt(adapt),
-            labels=split_labels(labels),
-            probabilities=probabilities,
-            **select_given(metrics=select_names(metrics)),
-        )
+    result = benchmark(
+        folder,
+        out=out,
+        methods=select_names(methods),
+        repeats=repeats,
+        seed=seed,
+        cal=cal,
+        classifiers=None if classifiers is None else split_names(classifiers),
+        tests=None if tests is None else split_names(tests),
+        views=split_names(views) or None,
+        resamples=resamples,
+        reference=reference,
+        rope=rope,
+        replace=replace,
+        progress=True,
+        notify=lambda line: print_line(line, ERR, style="dim"),
+        any_classifier=any_classifier,
+        allow_overlap=allow_overlap,
+        adapt=read_adapt(adapt),
+        labels=split_labels(labels),
+        probabilities=probabilities,
+        **select_given(metrics=select_names(metrics)),
+    )
     print_skipped(result.skipped)
     written = [] if out is None else result.save(out, drawn)
     show(OUT, render_benchmark, result)

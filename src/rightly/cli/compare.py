@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from rightly.cli.console import OUT, print_line, print_skipped, show_steps
+from rightly.cli.console import OUT, print_line, print_skipped
 from rightly.cli.options import (
     Adapt,
     AllowOverlap,
@@ -72,23 +72,22 @@ def run(
     kind = check_plot(plot, kind, KINDS)
     paths = read_paths(tests)
     data, *sets = load_sets([cal, *paths.values()], labels, probabilities, views)
-    with show_steps() as progress:
-        comparison = compare(
-            data,
-            dict(zip(paths, sets, strict=True)),
-            methods=select_names(methods),
-            intervals=intervals,
-            resamples=resamples,
-            reference=reference,
-            repeats=repeats,
-            seed=seed,
-            progress=progress,
-            any_classifier=any_classifier,
-            allow_overlap=allow_overlap,
-            adapt=read_adapt(adapt),
-            track=track,
-            **select_given(metrics=select_names(metrics)),
-        )
+    comparison = compare(
+        data,
+        dict(zip(paths, sets, strict=True)),
+        methods=select_names(methods),
+        intervals=intervals,
+        resamples=resamples,
+        reference=reference,
+        repeats=repeats,
+        seed=seed,
+        progress=True,
+        any_classifier=any_classifier,
+        allow_overlap=allow_overlap,
+        adapt=read_adapt(adapt),
+        track=track,
+        **select_given(metrics=select_names(metrics)),
+    )
     print_skipped(comparison.skipped)
     show(OUT, render_comparison, comparison)
     if json:

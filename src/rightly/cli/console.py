@@ -1,24 +1,18 @@
 """Where commands write: results to standard output, everything else to standard error.
 
-Names of files, classes and test sets may hold `[`, `]` and `:x:`, so markup and emoji are off; text
-for a status line or a progress bar, which Rich would parse all the same, goes through here too.
+Names of files, classes and test sets may hold `[`, `]` and `:x:`, so markup and emoji are off.
 """
 
 import io
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from rich.console import Console
-from rich.text import Text
 
 from rightly.files import write_atomically
-
-if TYPE_CHECKING:
-    from rich.progress import Progress, ProgressColumn
 
 OUT = Console(highlight=False, markup=False, emoji=False)
 ERR = Console(stderr=True, highlight=False, markup=False, emoji=False)
@@ -65,57 +59,6 @@ def print_line(text: str, console: Console = OUT, style: str = "") -> None:
 def print_sentence(text: str) -> None:
     """Prints a paragraph of its own, wrapped between words in a terminal and one line elsewhere."""
     OUT.print(f"\n{text}", soft_wrap=not OUT.is_terminal)
-
-
-@contextmanager
-def show_status(message: str) -> Iterator[Callable[[str], object]]:
-    """A line on standard error while something runs; the function it yields changes its text."""
-    with ERR.status(Text(message)) as status:
-        yield lambda text: status.update(Text(text))
-
-
-@contextmanager
-def show_progress(
-    total: int,
-    title: str = "",
-    *columns: "ProgressColumn",
-    keep: bool = False,
-    quiet: bool = False,
-) -> Iterator[Callable[..., object]]:
-    """A bar on standard error; the function that it yields advances it."""
-    if quiet or not (keep or ERR.is_terminal):
-        yield lambda count=1: None
-        return
-    with _make_bar(*columns, keep=keep) as progress:
-        task = progress.add_task(title, total=total)
-        yield lambda count=1: progress.advance(task, count)
-
-
-@contextmanager
-def show_steps() -> Iterator[Callable[[str, int, int], object]]:
-    """A bar for the library's progress: what is being done, how many steps are, and of how many."""
-    if not ERR.is_terminal:  # where Rich would leave an empty line
-        yield lambda step, done, total: None
-        return
-    with _make_bar() as progress:
-        task = progress.add_task("", total=None)
-        yield lambda step, done, total: progress.update(
-            task, description=step, completed=done, total=total
-        )
-
-
-def _make_bar(*columns: "ProgressColumn", keep: bool = False) -> "Progress":
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    texts = TextColumn("{task.description}", markup=False)
-    bars = (texts, BarColumn(), MofNCompleteColumn(), *(columns or (TimeRemainingColumn(),)))
-    return Progress(*bars, console=ERR, transient=not keep)
 
 
 def print_skipped(skipped: Mapping[str, Sequence[str]]) -> None:

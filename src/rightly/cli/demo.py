@@ -6,12 +6,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from rightly.cli.console import ERR, OUT, print_line, print_sentence, print_skipped, show_steps
+from rightly.cli.console import ERR, OUT, print_line, print_sentence, print_skipped
 from rightly.cli.options import Import, Methods, check_outputs, option, select_given, select_names
 
 if TYPE_CHECKING:
     from rightly.evaluation.compare import Comparison
-    from rightly.progress import Progress
 
 EXAMPLE = "rightly demo --out report.html"
 FUNCTIONS = ()
@@ -40,12 +39,11 @@ def run(
         "A ResNet-20 on CIFAR-10: each calibrator fitted on 5,000 predictions, tested on clean "
         "images and under two shifts that none was fitted on.\n"
     )
-    with show_steps() as progress:
-        if methods is None:
-            comparison, sentences = _compare_defaults(cal, tests, progress)
-        else:
-            comparison = compare(cal, tests, methods=select_names(methods), progress=progress)
-            sentences = []
+    if methods is None:
+        comparison, sentences = _compare_defaults(cal, tests)
+    else:
+        comparison = compare(cal, tests, methods=select_names(methods), progress=True)
+        sentences = []
     print_skipped(comparison.skipped)
     show(OUT, render_comparison, comparison)
     for sentence in sentences:
@@ -53,32 +51,29 @@ def run(
     if find_spec("jinja2") is None:
         print_line("no report: it needs jinja2, pip install 'rightly[report]'", ERR)
     else:
-        with show_steps() as progress:
-            report(
-                OWN,
-                tests,
-                out,
-                cal=cal,
-                title="a ResNet-20 on CIFAR-10",
-                progress=progress,
-                command="rightly demo" + (f" --methods {methods}" if methods else ""),
-                **select_given(methods=select_names(methods)),
-            )
+        report(
+            OWN,
+            tests,
+            out,
+            cal=cal,
+            title="a ResNet-20 on CIFAR-10",
+            progress=True,
+            command="rightly demo" + (f" --methods {methods}" if methods else ""),
+            **select_given(methods=select_names(methods)),
+        )
         print_line(f"\nA report on {OWN}, augmented: {out.resolve()}")
     if methods is None:
         _draw_weather(comparison, out.with_name(f"{out.stem}-stream.svg"))
 
 
-def _compare_defaults(
-    cal: Path, tests: dict[str, Path], progress: "Progress"
-) -> tuple["Comparison", list[str]]:
+def _compare_defaults(cal: Path, tests: dict[str, Path]) -> tuple["Comparison", list[str]]:
     """Baselines, the paper's and ours; ours with shift augmentation; and that adapted."""
     from rightly.demo_data import CALIBRATION, load_demo_set
     from rightly.evaluation.compare import compare
 
-    plain = compare(load_demo_set(CALIBRATION), tests, progress=progress)
-    augmented = compare(cal, tests, methods=(OWN,), progress=progress)
-    adapted = compare(cal, tests, methods=(BASE, OWN), adapt=True, progress=progress)
+    plain = compare(load_demo_set(CALIBRATION), tests, progress=True)
+    augmented = compare(cal, tests, methods=(OWN,), progress=True)
+    adapted = compare(cal, tests, methods=(BASE, OWN), adapt=True, progress=True)
     rows = [
         *plain.results,
         *(row._replace(calibrator=AUGMENTED_OWN) for row in augmented.results),

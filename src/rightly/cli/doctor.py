@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rightly.cli.console import ExitCode, print_line, show_status, write_json
+from rightly.cli.console import ExitCode, print_line, write_json
 from rightly.cli.options import (
     DATA_SET,
     Import,
@@ -16,6 +16,7 @@ from rightly.cli.options import (
     check_outputs,
     read_paths,
 )
+from rightly.progress import track
 
 EXAMPLE = "rightly doctor cal.npz test.npz --expected-accuracy 0.9"
 FUNCTIONS = ("rightly.evaluation.examination.examining:examine",)
@@ -51,7 +52,7 @@ def run(
     check_outputs([json], [cal, *paths.values()])
     sets = {cal.stem: cal, **paths}
     files = assign_labels(labels, list(sets.values()))
-    with show_status("examining"):
+    with track(True, "examining"):
         findings = examine(
             cal,
             paths,

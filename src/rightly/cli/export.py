@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from rightly.cli.console import print_line, show_status
+from rightly.cli.console import print_line
 from rightly.cli.options import (
     CalibratorFile,
     Card,
@@ -23,6 +23,7 @@ from rightly.cli.options import (
     option,
     read_class_names,
 )
+from rightly.progress import track
 
 EXAMPLE = "rightly export onnx:net.onnx cal.safetensors --out model.onnx"
 FUNCTIONS = ("rightly.deployment.export:export_model",)
@@ -65,7 +66,7 @@ def run(
     preprocessing = None
     if resize or mean or std:
         preprocessing = make_preprocessing(size, resize, interpolation, mean, std)
-    with show_status(f"exporting {model}"):
+    with track(True, f"exporting {model}"):
         metadata = export_model(
             model,
             calibrator,

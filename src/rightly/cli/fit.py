@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rightly.cli.console import OUT, ExitCode, print_line, show_steps
+from rightly.cli.console import OUT, ExitCode, print_line
 from rightly.cli.options import (
     Cal,
     CostError,
@@ -104,26 +104,25 @@ def run(
     arguments = read_settings(settings)
     costs = read_costs(cost_error, cost_review, cost_gain)
     [(predictions, truth)] = load_sets([cal], labels, probabilities, views)
-    with show_steps() as progress:
-        fitted = fit(
-            predictions,
-            truth,
-            method,
-            threshold=threshold,
-            accuracy=accuracy,
-            costs=costs,
-            confidence_level=confidence_level,
-            coverage=coverage,
-            set_score=set_score,
-            class_conditional=class_conditional,
-            holdout=holdout,
-            crossfit=crossfit,
-            budget=budget,
-            select_views=views is None,
-            seed=seed,
-            progress=progress,
-            **arguments,
-        )
+    fitted = fit(
+        predictions,
+        truth,
+        method,
+        threshold=threshold,
+        accuracy=accuracy,
+        costs=costs,
+        confidence_level=confidence_level,
+        coverage=coverage,
+        set_score=set_score,
+        class_conditional=class_conditional,
+        holdout=holdout,
+        crossfit=crossfit,
+        budget=budget,
+        select_views=views is None,
+        seed=seed,
+        progress=True,
+        **arguments,
+    )
     fitted.save(out)
     calibration = fitted.record["calibration"]
     samples, shifted = calibration["samples"], calibration["shifted_samples"]

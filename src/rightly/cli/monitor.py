@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rightly.cli.console import ERR, OUT, ExitCode, print_line, show_status, write_json
+from rightly.cli.console import ERR, OUT, ExitCode, print_line, write_json
 from rightly.cli.options import CalibratorFile, Import, Json, Plot, check_outputs, check_plot
+from rightly.progress import track
 
 if TYPE_CHECKING:
     from rightly.monitoring import DriftReport
@@ -59,7 +60,7 @@ def run(
 
     check_outputs([plot, json], [calibrator, log])
     check_plot(plot, None, ["accuracy"])
-    with show_status("simulating years without drift"):
+    with track(True, "simulating years without drift"):
         monitored = monitor_log(
             log,
             load_calibrator(calibrator),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rightly.cli.console import OUT, print_line, show_progress, show_steps, write_json
+from rightly.cli.console import OUT, print_line, write_json
 from rightly.cli.options import (
     AnyClassifier,
     Engine,
@@ -20,6 +20,7 @@ from rightly.cli.options import (
     make_cluster,
     option,
 )
+from rightly.progress import track
 
 if TYPE_CHECKING:
     from rightly.deployment.outputs import Outputs
@@ -92,16 +93,15 @@ def run(
     (source,) = data
     if cluster and not source.is_dir():
         raise ValueError(f"engine ray is for folders that collect wrote, got {source}")
-    with show_steps() as progress:
-        rows = apply(
-            model,
-            source,
-            out,
-            cluster=cluster,
-            progress=progress,
-            any_classifier=any_classifier,
-            probabilities=probabilities,
-        )
+    rows = apply(
+        model,
+        source,
+        out,
+        cluster=cluster,
+        progress=True,
+        any_classifier=any_classifier,
+        probabilities=probabilities,
+    )
     subject = f"the confidences of {source}" if rows is None else f"{rows} confidences"
     print_line(f"{subject} are in {out}")
 
@@ -123,7 +123,7 @@ def _predict_images(
     files = [file for path in images for file in list_images_of(path)]
     unreadable: list[str] = []
     rows: list[dict[str, Any]] = []
-    with show_progress(len(files), "predicting") as advance:
+    with track(True) as step:
         for start in range(0, len(files), batch_size):
             batch = files[start : start + batch_size]
             predicted = _predict(exported, batch, unreadable, shift_estimate)
@@ -132,7 +132,7 @@ def _predict_images(
                 for row in added:
                     typer.echo(jsons.dumps(row))
             rows += added
-            advance(len(batch))
+            step("predicting", start + len(batch), len(files))
     if not jsonl:
         notes = describe_guarantees(exported.metadata, void) if void else []
         show(OUT, render_layout, _lay_out(rows, exported.threshold, list(dict.fromkeys(notes))))

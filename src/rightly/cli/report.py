@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rightly.cli.console import print_line, print_skipped, show_steps
+from rightly.cli.console import print_line, print_skipped
 from rightly.cli.options import (
     DATA_SET,
     AllowOverlap,
@@ -120,24 +120,23 @@ def run(
     check_outputs([out], [calibrator, cal, groups, *paths.values()])
     data = [*paths.values(), *([] if cal is None else [cal])]
     sets = load_sets(data, labels, probabilities, views)
-    with show_steps() as progress:
-        made = report(
-            calibrator,
-            dict(zip(paths, sets, strict=False)),
-            out,
-            cal=None if cal is None else sets[-1],
-            images=None if images is None else open_images(images, layout=layout),
-            groups=groups,
-            class_names=read_class_names(class_names),
-            title=title,
-            resamples=resamples,
-            seed=seed,
-            progress=progress,
-            any_classifier=any_classifier,
-            allow_overlap=allow_overlap,
-            command=_spell([calibrator, *tests], options),
-            **select_given(methods=select_names(methods), metrics=select_names(metrics)),
-        )
+    made = report(
+        calibrator,
+        dict(zip(paths, sets, strict=False)),
+        out,
+        cal=None if cal is None else sets[-1],
+        images=None if images is None else open_images(images, layout=layout),
+        groups=groups,
+        class_names=read_class_names(class_names),
+        title=title,
+        resamples=resamples,
+        seed=seed,
+        progress=True,
+        any_classifier=any_classifier,
+        allow_overlap=allow_overlap,
+        command=_spell([calibrator, *tests], options),
+        **select_given(methods=select_names(methods), metrics=select_names(metrics)),
+    )
     if made.comparison is not None:
         print_skipped(made.comparison.skipped)
     for line in describe_accuracy(made.evaluation.accuracy):

@@ -10,8 +10,6 @@ from rightly.cli.console import (
     OUT,
     print_line,
     print_sentence,
-    show_status,
-    show_steps,
     write_json,
 )
 from rightly.cli.options import (
@@ -28,6 +26,7 @@ from rightly.cli.options import (
     load_sets,
     split_numbers,
 )
+from rightly.progress import track
 
 if TYPE_CHECKING:
     from rightly.evaluation.views import ViewGain
@@ -82,8 +81,7 @@ def _rank(
     from rightly.evaluation.views import rank_views, recommend_views
     from rightly.reporting.terminal import render_views, show
 
-    with show_steps() as progress:
-        ranking = rank_views(predictions, labels, most=most, seed=seed, progress=progress)
+    ranking = rank_views(predictions, labels, most=most, seed=seed, progress=True)
     show(OUT, render_views, ranking)
     sentence = recommend_views(ranking)
     print_sentence(sentence)
@@ -112,7 +110,7 @@ def _price(
     from rightly.evaluation.views import compute_view_costs, recommend_budget
     from rightly.reporting.terminal import render_view_costs, show
 
-    with show_status(f"fitting {method} on halves of {len(predictions)} predictions"):
+    with track(True, f"fitting {method} on halves of {len(predictions)} predictions"):
         points = compute_view_costs(predictions, labels, method, budgets)
     print_line(
         f"{method} over {len(predictions.view_names)} views "

@@ -272,7 +272,9 @@ def read_results(path: FilePath, kind: str) -> dict[str, Any]:
             f"{place} must be JSON of results, as {kind}.to_json(path) or --json of the command "
             f"writes it: {error}"
         ) from error
-    check_version(content.get("version"), VERSION, place, f"write it with {kind}.to_json(path)")
+    check_version(
+        content.get("version"), VERSION, place, f"write it again with {kind}.to_json(path)"
+    )
     if content.get("kind") != kind:
         raise ValueError(
             f"{place} must hold a {kind}, got a {content.get('kind')}: write one with "
