@@ -120,14 +120,16 @@ def files(tmp_path, monkeypatch):
     "command",
     [
         "fit cal.npz --method ts --out cal.npz",
-        "apply c.safetensors cal.npz --out cal.npz",
-        "apply c.safetensors cal.npz --out c.safetensors",
-        "report cal.npz --on test=cal.npz --out ./cal.npz",
-        "report --calibrator c.safetensors --on cal.npz --out c.safetensors",
+        "predict c.safetensors cal.npz --out cal.npz",
+        "predict c.safetensors cal.npz --out c.safetensors",
+        "report ts test=cal.npz --cal cal.npz --out ./cal.npz",
+        "report c.safetensors cal.npz --out c.safetensors",
         "evaluate c.safetensors cal.npz --no-intervals --json cal.npz",
-        "compare cal.npz --on other=cal.npz --methods ts --no-intervals --json cal.npz",
-        "export --calibrator c.safetensors --model timm:resnet18 --out c.safetensors",
-        "card c.safetensors --out c.safetensors",
+        "compare cal.npz other=cal.npz --methods ts --no-intervals --json cal.npz",
+        "export timm:resnet18 c.safetensors --out c.safetensors",
+        "evaluate c.safetensors cal.npz --card c.safetensors",
+        "adapt c.safetensors cal.npz --out c.safetensors",
+        "views cal.npz --json cal.npz",
     ],
 )
 def test_no_command_replaces_its_input(files, capsys, command):

@@ -51,8 +51,8 @@ def run(
     from rightly.calibrators.serialization import check_name
     from rightly.evaluation.leakage import CalibrationData, check_same_classifier
 
-    check_name(out)
     check_outputs([out], [calibrator, data])
+    check_name(out)
     with track(True, "adapting"):
         fitted = load_calibrator(calibrator)
         [(predictions, truth)] = load_sets([data], labels, probabilities)

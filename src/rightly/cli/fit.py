@@ -99,8 +99,8 @@ def run(
     from rightly.fitting import fit
     from rightly.reporting.terminal import render_candidates, show
 
-    check_name(out)
     check_outputs([out], [cal])
+    check_name(out)
     arguments = read_settings(settings)
     costs = read_costs(cost_error, cost_review, cost_gain)
     [(predictions, truth)] = load_sets([cal], labels, probabilities, views)
