@@ -123,7 +123,7 @@ def summarise(comparison: "Comparison", adapted: "Comparison") -> list[str]:
 
 def _draw_weather(comparison: "Comparison", path: Path) -> None:
     """A stream that changes from set to set and back."""
-    from rightly.demo_data import TESTS
+    from rightly.demo_data import AUGMENTED, TESTS, load_demo_set
 
     if find_spec("matplotlib") is None:
         print_line("no picture: it needs matplotlib, pip install 'rightly[plots]'", ERR)
@@ -132,6 +132,6 @@ def _draw_weather(comparison: "Comparison", path: Path) -> None:
     from rightly.reporting.figures.style import save
 
     stream = [TESTS[name] for name in STREAM]
-    fitted = comparison.calibrators[AUGMENTED_OWN]
+    fitted = comparison.calibrators[AUGMENTED_OWN].learn_shift(*load_demo_set(AUGMENTED))
     save(draw_stream(measure_stream(fitted, comparison.tests, stream, WINDOW), WINDOW), path)
     print_line(f"A stream whose weather changes: {path.resolve()}")
