@@ -44,7 +44,7 @@ def folder(tmp_path_factory):
     rightly.save(folder / "test.npz", *data["ind"])
     rightly.save(folder / "haze.npz", *data["haze"])
     rightly.save(folder / "batch.npz", data["haze"][0])
-    calibrator = rightly.calibrator("rightly").fit(*data["cal"])
+    calibrator = rightly.calibrator("rightly").fit(*data["cal"]).learn_shift(*data["cal"])
     calibrator.save(folder / "calibrator.safetensors")
     return folder
 
