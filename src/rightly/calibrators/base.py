@@ -394,8 +394,13 @@ class Calibrator(nn.Module, ABC):
 
     @final
     def store(self, **tensors: Tensor) -> None:
-        """Keeps what was learned, under names that also stand in the saved file."""
+        """Keep what was learned, under names that also stand in the saved file."""
         for name, tensor in tensors.items():
+            if hasattr(self, name) and name not in self._buffers:
+                raise ValueError(
+                    f"{name} cannot be stored by {self.title}: every calibrator has an attribute "
+                    "of that name; choose another"
+                )
             self.register_buffer(name, tensor.detach().clone())
 
     @final
