@@ -54,6 +54,20 @@ def test_a_resample_is_the_state_of_copied_samples(build):
                 np.testing.assert_allclose(of_resamples[b], of_copies[0], atol=1e-8)
 
 
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 128, 129, 300])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_levels_may_reach_over_blocks(n, dtype, monkeypatch):
+    monkeypatch.setattr(states, "BLOCK", states.GROUP)
+    for decimals in (None, 2, 1, 0):
+        outcomes = make_outcomes(n, decimals=decimals)
+        c, correct = outcomes.confidence.astype(dtype), outcomes.correct
+        resampled = Ranks(Outcomes(c.astype(np.float64), correct), np.ones((1, n), np.uint8))
+        for name in ("ece", "ace", "brier", "ks", "auroc", "augrc", "smooth_ece", "ece_debiased"):
+            once = METRICS[name].measure(c, correct)
+            of_resample = METRICS[name].definition(resampled)[0]
+            np.testing.assert_allclose(once, of_resample, atol=1e-12, err_msg=name)
+
+
 @pytest.mark.parametrize("build", ADDITIVE, ids=name_of)
 def test_the_states_of_two_batches_add_up(build):
     for outcomes in samples():

@@ -194,7 +194,7 @@ def define_mean(*texts: str, inputs: Inputs = "confidence", **fields: Any) -> De
 
     def decorate(loss: Callable[..., np.ndarray]) -> DefinedMeasure:
         def collect(ranks: Ranks) -> Sums:
-            return Sums.of(ranks, loss(*ranks.outcomes.inputs(inputs)))
+            return Sums.of_loss(ranks, loss, inputs)
 
         def mean(sums: Sums) -> Values:
             return sums.total[:, 0] / sums.n
@@ -250,8 +250,7 @@ def mce(bins: Bins) -> Values:
 @define_ranked("KS error", "largest gap between summed confidence and summed accuracy")
 def ks(ranks: Ranks) -> Values:
     """Largest gap between cumulative confidence and cumulative accuracy (Gupta et al., 2021)."""
-    largest = np.maximum(ranks.excess.max(-1), -ranks.excess.min(-1))
-    return largest / (ranks.n * ranks.outcomes.unit)
+    return ranks.largest_excess / (ranks.n * ranks.outcomes.unit)
 
 
 @define(
@@ -277,21 +276,8 @@ def ks_released(sums: Sums) -> Values:
 )
 def auroc(ranks: Ranks) -> Values:
     """Chance that a right sample outranks a wrong one (Hendrycks & Gimpel, 2017); nan if none."""
-    return _pairs_won(ranks) / _nan_if_none(_right(ranks) * (ranks.n - _right(ranks)))
-
-
-def _right(ranks: Ranks) -> Values:
-    return ranks.right[:, -1].astype(np.float64)
-
-
-def _pairs_won(ranks: Ranks) -> Values:
-    """Pairs of a right and a wrong sample in which the right one is more confident."""
-    levels = ranks.outcomes.wrong_levels
-    right = np.take(ranks.right, levels, -1)
-    right_below = np.where(levels > 0, np.take(ranks.right, levels - 1, -1), 0)
-    wrong = step(np.take(ranks.weight, levels, -1) - right)
-    twice_above = 2 * ranks.right[:, -1:] - right - right_below  # a tie counts half
-    return np.einsum("bk,bk->b", wrong, twice_above, dtype=np.int64) / 2
+    pairs = ranks.n_right * (ranks.n - ranks.n_right)
+    return (pairs - ranks.pairs_lost) / _nan_if_none(pairs)
 
 
 def _nan_if_none(count: Values) -> Values:
@@ -435,7 +421,7 @@ def e_aurc(ranks: Ranks) -> Values:
 
     # The best order has the r right samples first: the sum of (k - r) / k over k > r is n - r less
     # r times a difference of harmonic numbers.
-    n, right = ranks.n, _right(ranks)
+    n, right = ranks.n, ranks.n_right
     best = n - right - right * (digamma(n + 1) - digamma(right + 1))
     return np.maximum(_aurc(ranks) - best / n, 0)
 
@@ -451,8 +437,8 @@ def augrc(ranks: Ranks) -> Values:
     (1 - AUROC) a (1 - a) + (1 - a)^2 / 2 with the accuracy a: the chance that a random sample is
     wrong and no less confident than another one, which may be itself; from 0 to 1/2.
     """
-    wrong = ranks.n - _right(ranks)
-    return (_right(ranks) * wrong - _pairs_won(ranks) + wrong**2 / 2) / ranks.n**2
+    wrong = ranks.n - ranks.n_right
+    return (ranks.pairs_lost + wrong**2 / 2) / ranks.n**2
 
 
 @define_ranked("risk at 80 % coverage", "error rate among the most confident 80 % of the samples")

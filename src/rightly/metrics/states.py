@@ -6,6 +6,7 @@ confidence once; sums up to each confidence then give a thousand resamples in a 
 array. `Bins`, `ClassBins` and `Sums` of two batches add up, field by field.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -17,6 +18,8 @@ from rightly.resampling import AT_ONCE
 from rightly.shapes import Confidence, Correct, Probabilities, TrueClasses
 
 BINS = 25  # the default of the binned metrics, as in the paper's tables
+BLOCK = 2**15  # samples in work at a time, so that they stay in a cache
+GROUP = 64  # samples between two places at which sums are kept; divides BLOCK
 CELLS = 1000  # of smooth metrics: finer than the width found on 1e5 calibrated samples, 0.007
 
 Inputs = Literal["confidence", "probabilities"]
@@ -69,6 +72,11 @@ class Outcomes:
             return self.confidence.astype(np.float64, copy=False), self.correct
         return self.distribution
 
+    def __getitem__(self, rows: slice) -> "Outcomes":
+        """Some of the samples."""
+        p, labels = (x if x is None else x[rows] for x in (self.probabilities, self.labels))
+        return Outcomes(self.confidence[rows], self.correct[rows], p, labels)
+
     @property
     def distribution(self) -> tuple[Probabilities, TrueClasses]:
         """Probabilities and labels, refused where the outcomes have none."""
@@ -88,6 +96,11 @@ class Outcomes:
         """
         return 2 ** (62 - len(self.confidence).bit_length())
 
+    def in_units(self, values: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*n"]:
+        """Numbers in units, rounded to whole ones."""
+        units = np.multiply(values, self.unit, dtype=np.float64)
+        return np.rint(units, out=units)
+
     @cached_property
     def sorted(self) -> tuple[Confidence, Correct]:
         """Confidence from the least up, and whether each is wrong, of a tie the wrong last."""
@@ -100,9 +113,12 @@ class Outcomes:
         keys = np.left_shift(np.ascontiguousarray(c).view(unsigned), unsigned(1))
         keys |= ~self.correct
         keys.sort()
-        levels = (keys >> unsigned(1)).view(c.dtype)
-        keys &= unsigned(1)
-        return levels, keys.astype(bool)
+        wrong = np.empty(len(keys), bool)
+        for start in range(0, len(keys), BLOCK):  # fresh memory would cost more than the work
+            block = keys[start : start + BLOCK]
+            np.copyto(wrong[start : start + BLOCK], block & unsigned(1), casting="unsafe")
+            block >>= unsigned(1)
+        return keys.view(c.dtype), wrong
 
     @cached_property
     def order(self) -> Int[np.ndarray, " n"]:
@@ -156,6 +172,49 @@ class Outcomes:
         return self._class_excess[bins]
 
 
+class Sweep(NamedTuple):
+    """What a pass over samples from the least confident up adds up."""
+
+    before_groups: Int[np.ndarray, "2 groups"]  # wrong samples, and confidence in units
+    largest_excess: int  # of confidence minus correctness, up to a level, in units
+    pairs_lost_twice: int  # of a right sample and a more confident wrong one
+
+
+def sweep(outcomes: Outcomes) -> Sweep:
+    """Sums of all samples, in blocks: fresh memory for all would cost more than the arithmetic."""
+    c, is_wrong = outcomes.sorted
+    before_groups = np.zeros((2, len(c) // GROUP + 1), np.int64)
+    # Up to each sample of a block; first what comes before the block.
+    sums, is_end = np.zeros((2, BLOCK + 1), np.int64), np.empty(BLOCK, bool)
+    largest, lost, at_level, wrong_at_level = 0, 0, 0, 0  # the last two: at the last level's end
+    for start in range(0, len(c), BLOCK):
+        block = c[start : start + BLOCK]
+        m, first = len(block), start // GROUP + 1
+        wrong, confidence = up_to = sums[:, : m + 1]
+        wrong[1:], confidence[1:] = is_wrong[start : start + m], outcomes.in_units(block)
+        np.cumsum(wrong, out=wrong)
+        np.cumsum(confidence, out=confidence)
+        before_groups[:, first : first + m // GROUP] = up_to[:, GROUP::GROUP]
+        last = up_to[:, m].copy()
+        following, is_end[m - 1] = c[start + 1 : start + m + 1], True
+        np.less(block[: len(following)], following, out=is_end[: len(following)])
+        if is_end[:m].all():
+            at = np.arange(start, start + m + 1)
+        else:
+            ends = np.append(0, np.flatnonzero(is_end[:m]) + 1)
+            at, wrong, confidence = ends + start, np.take(wrong, ends), np.take(confidence, ends)
+        at[0], wrong[0] = at_level, wrong_at_level
+        at_level, wrong_at_level = at[-1], wrong[-1]
+        right = np.subtract(at, wrong, out=at)
+        if len(at) > 1:
+            confidence -= right * np.int64(outcomes.unit)
+            largest = max(largest, int(confidence[1:].max()), -int(confidence[1:].min()))
+            held, twice = wrong[1:] - wrong[:-1], right[1:] + right[:-1]
+            lost += int(count_pairs_lost_twice(held[None], twice[None])[0])
+        sums[:, 0] = last
+    return Sweep(before_groups, largest, lost)
+
+
 @dataclass(frozen=True, eq=False)
 class Ranks:
     """Outcomes in order of confidence, as they are or resampled: sums up to each level."""
@@ -200,20 +259,72 @@ class Ranks:
     @cached_property
     def excess(self) -> UpToLevels:
         """Confidence minus correctness, in units."""
-        if self.counts is None:
-            c, wrong = self.outcomes.sorted
-            units = np.subtract(c, ~wrong, dtype=np.float64)
-            units *= self.outcomes.unit
-            units = np.rint(units, out=units).astype(np.int64)
-            return self.outcomes.at_level_ends(np.cumsum(units, out=units))[None]
         excess = self.sum_over_levels(self.outcomes.levels)
         excess -= self.right * np.int64(self.outcomes.unit)
         return excess
 
     def sum_over_levels(self, values: Float[np.ndarray, " levels"]) -> UpToLevels:
         """The sums, up to each level, of a number that its samples have, in units."""
-        sums = self.held * np.rint(values * self.outcomes.unit).astype(np.int64)
+        sums = self.held * self.outcomes.in_units(values).astype(np.int64)
         return np.cumsum(sums, axis=-1, out=sums)
+
+    @cached_property
+    def n_right(self) -> Values:
+        """Right samples."""
+        if self.counts is None:
+            return np.array([float(np.count_nonzero(self.outcomes.correct))])
+        return self.right[:, -1].astype(np.float64)
+
+    @cached_property
+    def sweep(self) -> Sweep:
+        """What one pass over the samples adds up."""
+        return sweep(self.outcomes)
+
+    @property
+    def largest_excess(self) -> Values:
+        """The largest absolute excess up to a level, in units."""
+        if self.counts is None:
+            return np.array([float(self.sweep.largest_excess)])
+        return np.maximum(self.excess.max(-1), -self.excess.min(-1)).astype(np.float64)
+
+    @property
+    def pairs_lost(self) -> Values:
+        """Pairs of a right sample and a more confident wrong one; a tie counts half."""
+        if self.counts is None:
+            return np.array([self.sweep.pairs_lost_twice / 2])
+        levels = self.outcomes.wrong_levels
+        right = np.take(self.right, levels, -1)
+        right_below = np.where(levels > 0, np.take(self.right, levels - 1, -1), 0)
+        wrong = step(np.take(self.weight, levels, -1) - right)
+        return count_pairs_lost_twice(wrong, right + right_below) / 2
+
+    @property
+    def ordered(self) -> Confidence:
+        """The confidences among which bins end: of every sample, or the levels of resamples."""
+        return self.outcomes.sorted[0] if self.counts is None else self.outcomes.levels
+
+    def at_rank(self, rank: Int[np.ndarray, "b k"]) -> Float[np.ndarray, "b k"]:
+        """The confidence of the samples with so many before them."""
+        if self.counts is None:
+            return self.ordered[rank].astype(np.float64, copy=False)
+        found = [np.searchsorted(*x, side="right") for x in zip(self.weight, rank, strict=True)]
+        return self.ordered[found]
+
+    def sums_between(self, ends: Ends) -> tuple[Int[np.ndarray, "b bins"], ...]:
+        """Samples, right ones and excess between ends, which are places in `ordered`."""
+        if self.counts is not None:
+            return tuple(sum_between(x, ends) for x in (self.weight, self.right, self.excess))
+        group, place = np.divmod(ends, GROUP)
+        inside = np.arange(GROUP) < place[..., None]
+        samples = np.where(inside, group[..., None] * GROUP + np.arange(GROUP), 0)
+        c, wrong = (x[samples] for x in self.outcomes.sorted)
+        units = np.where(inside, self.outcomes.in_units(c).astype(np.int64), 0)
+        added = (inside & wrong).sum(-1), units.sum(-1)
+        wrong, units = (
+            step(x[group] + more) for x, more in zip(self.sweep.before_groups, added, strict=True)
+        )
+        size = step(ends)
+        return size, size - wrong, units - (size - wrong) * np.int64(self.outcomes.unit)
 
     def total(self, values: Float[np.ndarray, " n"]) -> Values:
         """The sum over samples of a number that each has."""
@@ -241,6 +352,14 @@ def step(cumulative: Int[np.ndarray, "*b levels"]) -> Int[np.ndarray, "*b levels
     return steps
 
 
+def count_pairs_lost_twice(wrong: UpToLevels, right_twice: UpToLevels) -> Int[np.ndarray, " b"]:
+    """Pairs of a wrong sample in a level and a right one below, 2 each, or in it, 1 each.
+
+    `right_twice` is how many right samples there are up to each level plus those below it.
+    """
+    return np.einsum("bk,bk->b", wrong, right_twice, dtype=np.int64)
+
+
 def sum_between(cumulative: UpToLevels, ends: Ends) -> Int[np.ndarray, "b bins"]:
     """Sums over the levels before ends[0], over ends[0]:ends[1], and so on."""
     if len(ends) == 1:
@@ -265,47 +384,56 @@ class Bins(NamedTuple):
 
     @classmethod
     def between(cls, ranks: Ranks, ends: Ends) -> "Bins":
-        """Bins that end before these levels."""
-        size, right = (sum_between(x, ends) * 1.0 for x in (ranks.weight, ranks.right))
-        excess = sum_between(ranks.excess, ends) / ranks.outcomes.unit
-        return cls(size, right, excess, np.zeros_like(size))
+        """Bins that end before these places in `ranks.ordered`."""
+        size, right, excess = ranks.sums_between(ends)
+        return cls(size * 1.0, right * 1.0, excess / ranks.outcomes.unit, np.zeros(size.shape))
 
     @classmethod
     def of_equal_width(cls, ranks: Ranks, bins: int = BINS) -> "Bins":
-        return cls.between(ranks, _end_equal_width(ranks, bins))
+        return cls.between(ranks, _end_equal_width(ranks.ordered, bins))
 
     @classmethod
     def of_equal_width_with_variance(cls, ranks: Ranks, bins: int = BINS) -> "Bins":
         c = ranks.outcomes.levels
-        sums = sum_between(ranks.sum_over_levels(c * (1 - c)), _end_equal_width(ranks, bins))
+        sums = sum_between(ranks.sum_over_levels(c * (1 - c)), _end_equal_width(c, bins))
         return cls.of_equal_width(ranks, bins)._replace(variance=sums / ranks.outcomes.unit)
 
     @classmethod
     def of_equal_count(cls, ranks: Ranks, bins: int = BINS) -> "Bins":
         """Bins that split the samples into equal counts, where ties let them."""
-        levels, last = ranks.outcomes.levels, ranks.n[:, None] - 1
+        last = ranks.n[:, None] - 1
         at = last * equal_width_edges(bins)[1:-1]
-        rank = np.floor(at).astype(ranks.weight.dtype)
+        rank = np.floor(at).astype(np.int32)
         below, above = (
-            levels[[np.searchsorted(*x, side="right") for x in zip(ranks.weight, r, strict=True)]]
-            for r in (rank, np.minimum(rank + 1, last).astype(ranks.weight.dtype))
+            ranks.at_rank(r) for r in (rank, np.minimum(rank + 1, last.astype(np.int32)))
         )
         edges = interpolate(below, above, at - rank)
         # Closed on the left, so that values saturated at 1, however many, have the last bin to
         # themselves; closed on the right, they would be mixed with the values just below.
-        ends = np.searchsorted(levels, edges, side="left")
-        return cls.between(ranks, np.append(ends, np.full((len(ends), 1), len(levels)), -1))
+        return cls.between(ranks, _end_at(ranks.ordered, edges, "left"))
 
     @classmethod
     def of_cells(cls, ranks: Ranks) -> "Bins":
         """The cells of the fine grid."""
-        cells = assign_cells(ranks.outcomes.levels)
+        cells = assign_cells(ranks.ordered.astype(np.float64, copy=False))
         return cls.between(ranks, np.searchsorted(cells, np.arange(1, CELLS + 1))[None])
 
 
-def _end_equal_width(ranks: Ranks, bins: int) -> Ends:
-    inner = np.searchsorted(ranks.outcomes.levels, equal_width_edges(bins)[1:-1], side="right")
-    return np.append(inner, len(ranks.outcomes.levels))[None]
+def _end_equal_width(ordered: Confidence, bins: int) -> Ends:
+    return _end_at(ordered, equal_width_edges(bins)[None, 1:-1], "right")
+
+
+def _end_at(
+    ordered: Confidence, edges: Float[np.ndarray, "_ edges"], side: Literal["left", "right"]
+) -> Ends:
+    """Where bins end that have these inner edges."""
+    # In the type of the confidences, because NumPy would convert all of them to that of the
+    # edges. Rounded towards the side on which they are closed, edges split the same samples.
+    own = edges.astype(ordered.dtype)
+    off = own > edges if side == "right" else own < edges
+    own = np.where(off, np.nextafter(own, own.dtype.type(side == "left")), own)
+    ends = np.searchsorted(ordered, own, side=side)
+    return np.append(ends, np.full((len(ends), 1), len(ordered)), -1)
 
 
 def interpolate(below: np.ndarray, above: np.ndarray, share: np.ndarray) -> np.ndarray:
@@ -349,6 +477,18 @@ class Sums(NamedTuple):
     @classmethod
     def of(cls, ranks: Ranks, *values: Float[np.ndarray, " n"]) -> "Sums":
         return cls(ranks.n, np.stack([ranks.total(x) for x in values], -1))
+
+    @classmethod
+    def of_loss(
+        cls, ranks: Ranks, loss: Callable[[np.ndarray, np.ndarray], np.ndarray], inputs: Inputs
+    ) -> "Sums":
+        """The sum of a loss of each sample."""
+        outcomes = ranks.outcomes
+        if ranks.counts is not None:
+            return cls.of(ranks, loss(*outcomes.inputs(inputs)))
+        starts = range(0, len(outcomes.correct), BLOCK)
+        total = sum(loss(*outcomes[x : x + BLOCK].inputs(inputs)).sum() for x in starts)
+        return cls(ranks.n, np.array([[total]]))
 
     @classmethod
     def of_outcomes(cls, ranks: Ranks) -> "Sums":
