@@ -221,7 +221,7 @@ def test_the_log_of_a_server_gives_the_answer_that_it_gave(
     # The clock steps back to where it began after four requests.
     monkeypatch.setattr(service, "time", SimpleNamespace(time=lambda: float(next(now))))
     log = tmp_path / "log.jsonl"
-    app = make_app(open_exported(file), Limits(images=64), adapt=adapt, log=log)
+    app = make_app(open_exported(file), Limits(max_images=64), adapt=adapt, log=log)
     with TestClient(app) as client:
         for start in range(0, 1024 - 16 * shifted, 40):
             send(client, USUAL[start : start + 40])

@@ -14,6 +14,7 @@ score becomes intercept + slope s instead. Both are learned in `shift_fitting`.
 
 import copy
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -129,12 +130,7 @@ class ShiftAdaptation(nn.Module):
     def adjust(self, confidence: PerSample, estimate: Tensor | None = None) -> PerSample:
         """Confidence at a shift estimate, by default its own. Identity where the estimate is 0."""
         at, confidence = self.estimate if estimate is None else estimate, confidence.double()
-        if torch.compiler.is_exporting() or confidence.requires_grad:
-            return torch.where(at == 0, confidence, self._adjust(confidence, at))
-        # Equal confidences stay equal, and none changes places with another by a last digit: the
-        # same function rounds otherwise at the end of a processor's vectors.
-        values, place = confidence.unique(return_inverse=True)
-        adjusted = self._adjust(values, at).cummax(0).values[place]
+        adjusted = keep_order(confidence, lambda values: self._adjust(values, at))
         return torch.where(at == 0, confidence, adjusted)
 
     def _adjust(self, confidence: PerSample, at: Tensor) -> PerSample:
@@ -179,9 +175,21 @@ class InterceptSlope(nn.Module):
 
     def adjust(self, confidence: PerSample, estimate: Tensor | None = None) -> PerSample:
         """The corrected confidence, whatever the shift estimate."""
+        return keep_order(confidence.double(), self._adjust)
+
+    def _adjust(self, confidence: PerSample) -> PerSample:
         # Not bounded as in the fit, where ties would change the ranking.
-        s = torch.logit(confidence.double(), eps=torch.finfo(torch.float64).eps / 2)
+        s = torch.logit(confidence, eps=torch.finfo(torch.float64).eps / 2)
         return (self.intercept + self.slope * s).sigmoid()
+
+
+def keep_order(confidence: PerSample, adjust: Callable[[PerSample], PerSample]) -> PerSample:
+    """Apply an increasing function so that ties stay ties and no order changes by rounding."""
+    if torch.compiler.is_exporting() or confidence.requires_grad:
+        return adjust(confidence)
+    # The same function rounds otherwise at the end of a processor's vectors.
+    values, place = confidence.unique(return_inverse=True)
+    return adjust(values).cummax(0).values[place]
 
 
 def score(confidence: PerSample) -> PerSample:

@@ -30,7 +30,7 @@ TESTS = {"one": make(n=200, seed=1), "two": make(n=200, seed=2), "three": make(n
 def data():
     cal = make(n=200)
     names = ("uncalibrated", "temperature_scaling")
-    calibrators = {name: rightly.calibrator(name).fit(*cal) for name in names}
+    calibrators = {name: rightly.calibrator(name).fit(*cal).learn_shift(*cal) for name in names}
     results = [
         Result(name, test, "brier", 0.1, 0, 0.05, 0.2) for test in TESTS for name in calibrators
     ]
