@@ -36,7 +36,7 @@ test-long: .venv/ready browser
 # is a CUDA build whose import fails beside this torch and breaks others (the tests repair that).
 test-libraries: .venv-libraries/ready
 	.venv-libraries/bin/python $(PYTEST) --dist loadgroup tests/classifiers tests/datasets tests/predictions \
-		tests/collection/test_distributed_with_ray.py tests/cli/test_engines.py tests/test_examples.py \
+		tests/collection/test_distributed_with_ray.py tests/cli/test_options.py tests/test_examples.py \
 		tests/deployment/test_training.py tests/reporting/test_trackers.py tests/metrics/test_torchmetrics.py \
 		tests/calibrators/solvers/test_triton_kernels.py
 

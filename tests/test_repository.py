@@ -1,6 +1,7 @@
 """What runs a change elsewhere calls what runs it here; tests start processes in one way."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,11 @@ def test_every_step_of_the_checks_can_be_made():
     run, made = (ROOT / ".ci" / "run").read_text(), (ROOT / "Makefile").read_text()
     steps = run.partition("for step in ")[2].partition(";")[0].split()
     assert "wheel" in steps and all(f"\n{step}:" in made for step in steps)
+
+
+def test_every_test_that_the_makefile_names_is_there():
+    named = re.findall(r"\btests/[\w/.]+", (ROOT / "Makefile").read_text())
+    assert named and all((ROOT / name).exists() for name in named)
 
 
 STARTERS = {
