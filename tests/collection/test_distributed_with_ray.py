@@ -113,7 +113,7 @@ def second_node(cluster):
 def place(tmp_path, monkeypatch):
     """A folder with models and 160 images, which makes ten shards."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("rightly.collection.Plan", partial(Plan, shard_size=16))
+    monkeypatch.setattr("rightly.collection.pipeline.Plan", partial(Plan, shard_size=16))
     rng = np.random.default_rng(0)
     for name in "abc":
         (tmp_path / "images" / name).mkdir(parents=True)
@@ -159,7 +159,10 @@ def test_a_cluster_collects_what_one_process_does(place, second_node, capsys):
     distributed = capsys.readouterr()
     assert_same("local", "ray")
     assert len(rows_of("ray")) == 11
-    assert "1 images of mode L" in local.err and distributed.err == local.err
+    assert "1 images of mode L" in local.out and "skipped b/damaged.png" in local.out
+    for line in local.out.splitlines()[:-1]:  # the last tells the time
+        assert line in distributed.out
+    assert distributed.err == local.err
     assert "161 of 162 images" in distributed.out
     # What is complete is left alone, without a worker.
     assert collect("make", "ray", *others, "--engine", "ray") == 0
