@@ -71,3 +71,11 @@ def test_a_value_that_is_none_gives_no_mean_and_no_rank():
     a, b = build_grid(results).average(*RESAMPLED)
     assert math.isnan(a.mean) and math.isnan(a.low) and b.mean == pytest.approx(0.15)
     assert (a.rank, b.rank) == (1, 2)  # in the one classifier that has both
+
+
+def test_a_method_without_a_value_on_a_test_set_is_refused():
+    whole = {(m, d): 0.1 for m in "ab" for d in ("x", "y")}
+    partial = {key: value for key, value in whole.items() if key != ("b", "y")}
+    results = {"one": make_results(whole), "two": make_results(partial)}
+    with pytest.raises(ValueError, match="directory must hold .* but two has no ece of b on y"):
+        build_grid(results)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -144,6 +145,14 @@ def build_grid(results: Mapping[str, Sequence[Result]]) -> ValueGrid:
             "methods must hold one that every classifier has, but none could be fitted for all: "
             "name methods= that need only what all of the data have"
         )
+
+    for name, *key in product(classifiers, methods, datasets, metrics):
+        if tuple(key) not in means[name]:
+            method, dataset, metric = key
+            raise ValueError(
+                f"directory must hold every metric of every method and test set, but {name} has no "
+                f"{metric} of {method} on {dataset}: write its results anew with `compare`"
+            )
 
     def gather(look_up: Mapping[str, Mapping[Any, float]], *last: str) -> np.ndarray:
         return np.array(
