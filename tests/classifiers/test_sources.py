@@ -279,6 +279,7 @@ def test_real_torchvision_models(torchvision, tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("loadable_torchvision")  # transformers imports it where it is
 def test_real_hugging_face_models(tmp_path):
     transformers = pytest.importorskip("transformers", exc_type=Exception)
     names = {0: "cat", 1: "dog", 2: "emu"}
