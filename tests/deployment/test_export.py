@@ -151,6 +151,7 @@ def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, suffix):
         "    print(error)\n"
     )
     path = tmp_path / f"m{suffix}"
-    done = run_python("-c", code, path, cwd=Path(__file__).parents[2], check=True)
+    # -B: a compiled module that is cut short at the limit would break later imports.
+    done = run_python("-B", "-c", code, path, cwd=Path(__file__).parents[2], check=True)
     assert f"cannot write {path}: File too large" in done.stdout
     assert list(tmp_path.iterdir()) == []
