@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rightly.calibrators import CALIBRATORS, Calibrator, Cascade, calibrator
-from rightly.calibrators.deciding import Outcome, Wanted, compute_outcome, decide
+from rightly.calibrators.decision_fitting import DecisionOptions, Outcome, compute_outcome, decide
 from rightly.calibrators.shift_adaptation import ShiftError
 from rightly.checks import check_fraction
 from rightly.decisions import Decision
@@ -77,7 +77,7 @@ def fit(
     a budget only those that pay are kept. With `adaptable`, it calls `learn_shift`, where the data
     allow it. `record` says what was fitted on what, and in `notes` what would be better.
     """
-    wanted = Wanted.checked(
+    wanted = DecisionOptions.validate(
         threshold=threshold,
         accuracy=accuracy,
         costs=costs,
@@ -197,7 +197,7 @@ def _note_decision(
         )
 
 
-def _check_holdout(wanted: Wanted, holdout: float, crossfit: bool) -> None:
+def _check_holdout(wanted: DecisionOptions, holdout: float, crossfit: bool) -> None:
     check_fraction("holdout", holdout)
     if crossfit and wanted.accuracy is None:
         raise ValueError("crossfit must come with an accuracy: pass accuracy= too")

@@ -79,7 +79,7 @@ class Registry(Mapping[str, Record]):
             del self._aliases[alias]
 
     def find(self, name: str) -> Record:
-        """The record of this name or alias, or an error that says what there is."""
+        """Return the record of this name or alias; an unknown name is refused."""
         try:
             return self[name]
         except KeyError:

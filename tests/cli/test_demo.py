@@ -22,7 +22,7 @@ def test_it_prints_the_papers_table_and_writes_a_report(capsys, tmp_path, monkey
     assert names[-2:] == [f"correctness_logistic, augmented{end}" for end in ("", ", adapted")]
     sentences = " ".join(printed.split())
     assert "A batch tells what one image cannot: adapted to each test set" in sentences
-    assert "for four forward passes an image instead of one." in sentences
+    assert "for four forward passes per image instead of one." in sentences
     assert "<svg" in (tmp_path / "rightly-demo-report-stream.svg").read_text()
     page = (tmp_path / "rightly-demo-report.html").read_text()
     assert str(tmp_path / "rightly-demo-report.html") in printed

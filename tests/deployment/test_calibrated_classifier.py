@@ -134,7 +134,7 @@ def test_a_method_that_looks_at_a_whole_batch_says_so():
     from rightly.calibrators.temperature_network import TemperatureNetwork
 
     calibrator = TemperatureNetwork("retrieved_scores").fit(*predictions())
-    with pytest.raises(ValueError, match="looks at a whole batch"):
+    with pytest.raises(ValueError, match="depends on the whole batch"):
         CalibratedClassifier(Small(), calibrator)
 
 

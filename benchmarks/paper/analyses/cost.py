@@ -40,7 +40,7 @@ def compute(context: Context) -> list[Table]:
                 "fit / softmax pass": fit / pass_over,
                 "score, µs a sample": 1e6 * score / len(test),
                 "learned numbers": sum(t.numel() for t in calibrator.stored().values()),
-                "forward passes an image": 1 + views,
+                "forward passes per image": 1 + views,
             }
         )
     context.notify(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast, final
 import torch
 from torch import Tensor, nn
 
-from rightly.calibrators import deciding, serialization, shift_adaptation, shift_fitting
+from rightly.calibrators import decision_fitting, serialization, shift_adaptation, shift_fitting
 from rightly.calibrators.answers import CalibratedOutputs as CalibratedOutputs
 from rightly.calibrators.answers import NotFittedError as NotFittedError
 from rightly.calibrators.checks import (
@@ -241,7 +241,7 @@ class Calibrator(nn.Module, ABC):
         A threshold given, guaranteed to reach `accuracy`, or of least `costs`; prediction sets that
         hold the true class with probability `coverage`. What is not asked for stays as it is.
         """
-        wanted = deciding.Wanted.checked(
+        options = decision_fitting.DecisionOptions.validate(
             threshold=threshold,
             accuracy=accuracy,
             costs=costs,
@@ -250,7 +250,7 @@ class Calibrator(nn.Module, ABC):
             set_score=set_score,
             class_conditional=class_conditional,
         )
-        decision, sets = deciding.decide(self, predictions, labels, wanted)
+        decision, sets = decision_fitting.decide(self, predictions, labels, options)
         self.decision, self.sets = decision or self.decision, sets or self.sets
         return self
 

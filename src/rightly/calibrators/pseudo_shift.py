@@ -1,4 +1,4 @@
-"""Views in the place of images: shifted samples that cost no further pass."""
+"""Pseudo-shifted samples built from views: they cost no further forward pass."""
 
 import torch
 from torch import Tensor

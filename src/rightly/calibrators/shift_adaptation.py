@@ -170,7 +170,7 @@ class InterceptSlope(nn.Module):
 
     @property
     def estimate(self) -> Tensor:
-        """In the place of a shift estimate: never 0, because it is always applied."""
+        """Return 1 in place of a shift estimate: the correction always applies."""
         return torch.ones_like(self.slope)
 
     def adjust(self, confidence: PerSample, estimate: Tensor | None = None) -> PerSample:

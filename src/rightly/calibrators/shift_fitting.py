@@ -100,7 +100,7 @@ def learn_shift_adaptation(
     reach = MAX_EXTRAPOLATION_OF_SHIFTS if has_shifts else MAX_EXTRAPOLATION
     values = np.array(list(means.values()))
     low, high = reach * min(float(values.min()), 0.0), float(values.max())
-    # Views in the place of images show how the level moves with the estimate, but not the slope.
+    # Pseudo-shifted samples show how the level moves with the estimate, but not the slope.
     steepest = MAX_SLOPE_CHANGE / max(high - low, 1e-6) if has_shifts and len(groups) > 1 else 0.0
 
     def fit(chosen: Sequence[PseudoBatch]) -> Weights:

@@ -63,7 +63,7 @@ def run(
         )
         print_line(f"\nA report on {OWN}, augmented: {out.resolve()}")
     if methods is None:
-        _draw_weather(comparison, out.with_name(f"{out.stem}-stream.svg"))
+        _draw_stream(comparison, out.with_name(f"{out.stem}-stream.svg"))
 
 
 def _compare_defaults(cal: Path, tests: dict[str, Path]) -> tuple["Comparison", list[str]]:
@@ -109,7 +109,7 @@ def summarise(comparison: "Comparison", adapted: "Comparison") -> list[str]:
         f"{values['uncalibrated', known, 'ece']} before (ECE) and {values[BASE, known, 'ece']} "
         f"after temperature scaling; {OWN} tells right from wrong better (AUROC "
         f"{values[OWN, known, 'auroc']}, not {values[BASE, known, 'auroc']}), for four forward "
-        f"passes an image instead of one.",
+        f"passes per image instead of one.",
         f"Under {' and '.join(shifts)} the classifier is right only "
         f"{' and '.join(right[s] for s in shifts)} of the time instead of {right[known]}, and does "
         f"not notice: after temperature scaling confidence misses by {under_shift(BASE)}, with the "
@@ -121,7 +121,7 @@ def summarise(comparison: "Comparison", adapted: "Comparison") -> list[str]:
     ]
 
 
-def _draw_weather(comparison: "Comparison", path: Path) -> None:
+def _draw_stream(comparison: "Comparison", path: Path) -> None:
     """A stream that changes from set to set and back."""
     from rightly.demo_data import AUGMENTED, TESTS, load_demo_set
 
@@ -134,4 +134,4 @@ def _draw_weather(comparison: "Comparison", path: Path) -> None:
     stream = [TESTS[name] for name in STREAM]
     fitted = comparison.calibrators[AUGMENTED_OWN].learn_shift(*load_demo_set(AUGMENTED))
     save(draw_stream(measure_stream(fitted, comparison.tests, stream, WINDOW), WINDOW), path)
-    print_line(f"A stream whose weather changes: {path.resolve()}")
+    print_line(f"A stream under changing shifts: {path.resolve()}")

@@ -65,7 +65,7 @@ class CalibratedClassifier(nn.Module):
         fitted = check_calibrator(calibrator)
         if not fitted.is_pointwise:
             raise ValueError(
-                f"{fitted.title} looks at a whole batch of samples, so it cannot answer for "
+                f"{fitted.title} depends on the whole batch, so it cannot answer for "
                 "single images: choose a method that takes each sample alone"
             )
         self.view_names, self.views = resolve_views(fitted, views)

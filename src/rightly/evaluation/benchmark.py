@@ -196,7 +196,7 @@ def _restore(value: Any) -> Any:
 
 
 FILES = (".npz", *SUFFIXES)
-EXPECTED = "FOLDER/CLASSIFIER/SET.npz, or a folder that collect wrote in the place of a file"
+EXPECTED = "FOLDER/CLASSIFIER/SET.npz, or a folder written by collect instead of a file"
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ class ConformalSets(nn.Module):
         check_score(score)
         if not calibrator.is_pointwise:
             raise ValueError(
-                f"{calibrator.title} looks at a whole batch of samples, so its sets guarantee "
+                f"{calibrator.title} depends on the whole batch, so its sets guarantee "
                 "no coverage: choose a method that takes each sample alone"
             )
         if calibrator.is_adapted:

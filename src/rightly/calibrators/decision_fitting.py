@@ -28,7 +28,7 @@ class Outcome(NamedTuple):
     correct: np.ndarray
 
 
-class Wanted(NamedTuple):
+class DecisionOptions(NamedTuple):
     """The decision and prediction sets that are asked for, checked."""
 
     threshold: float | None = None
@@ -40,7 +40,7 @@ class Wanted(NamedTuple):
     class_conditional: bool = False
 
     @classmethod
-    def checked(cls, **options: Any) -> "Wanted":
+    def validate(cls, **options: Any) -> "DecisionOptions":
         wanted = cls(**options)
         given = {name: getattr(wanted, name) for name in ("threshold", "accuracy", "costs")}
         names = [name for name, value in given.items() if value is not None]
@@ -107,7 +107,7 @@ def compute_outcome(calibrator: "Calibrator", predictions: Predictions, labels: 
 
 
 def decide(
-    calibrator: "Calibrator", predictions: Predictions, labels: AnyArray, wanted: Wanted
+    calibrator: "Calibrator", predictions: Predictions, labels: AnyArray, wanted: DecisionOptions
 ) -> tuple[Decision | None, ConformalSets | None]:
     """Decision and prediction sets from held-out rows; None of what is not asked for."""
     if not wanted.has_decision and wanted.coverage is None:
